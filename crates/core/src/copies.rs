@@ -3,10 +3,11 @@
 //!
 //! Another copy is sent if three conditions hold. The copies in flight are too uncertain, no later
 //! moment would do, and a path delivers it by the deadline. Data without a deadline has the time at
-//! which its copies in flight are expected instead. A loss, a path that is out, suspect or
-//! congested, an overdue acknowledgement, a tail, a new session, a full window of the peer, a viewer
-//! who soon has nothing to play: these are reasons to ask. They decide which copies count, and when
-//! those are expected.
+//! which its copies in flight are expected instead.
+//!
+//! Reasons to ask: a loss; a path that is out, suspect or congested; an overdue acknowledgement; a
+//! tail; a new session; a full window of the peer; a viewer with little left to play. They decide
+//! which copies count, and when those are expected.
 
 use anabranch_units::{Duration, Instant};
 

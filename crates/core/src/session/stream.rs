@@ -8,6 +8,7 @@ mod moves;
 mod mtu;
 mod queue;
 mod reinjection;
+mod reinjector;
 mod schedule;
 mod segments;
 mod timers;
@@ -171,7 +172,7 @@ impl Hooks for Stream {
     }
 
     fn on_path_removed(session: &mut StreamSession, id: PathId) {
-        session.take_back(id);
+        session.content.take_back(&mut session.paths[id.index()]);
     }
 
     fn on_path_changed(session: &mut StreamSession, now: Instant, id: PathId) {
@@ -183,7 +184,7 @@ impl Hooks for Stream {
     }
 
     fn take_back(session: &mut StreamSession, id: PathId) {
-        session.take_back(id);
+        session.content.take_back(&mut session.paths[id.index()]);
     }
 
     fn mark_views(session: &mut StreamSession) {
@@ -274,7 +275,7 @@ impl Hooks for Stream {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        session.drop_needless_question(id);
+        answers::drop_needless_question(&mut session.paths[id.index()]);
         let probe = session.write_due_mtu_probe(now, id, buf);
         if probe.is_some() {
             return probe;

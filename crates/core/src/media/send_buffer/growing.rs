@@ -49,7 +49,7 @@ impl SendBuffer {
         self.growth.open.is_some()
     }
 
-    /// Has the end of a frame follow that another session has begun, and that is not of use here.
+    /// Accepts the end of a frame that another session has begun, and that is not of use here.
     pub(crate) fn expect_end(&mut self) {
         self.growth.open.get_or_insert(FrameId(u64::MAX));
     }

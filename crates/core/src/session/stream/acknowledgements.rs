@@ -137,7 +137,9 @@ impl StreamSession {
             };
             self.content.notify_scheduler(now, &event);
         }
-        self.record_open_window(now, about, digest.prior_bytes_in_flight);
+        let (path, prior_bytes) = (&self.paths[about.index()], digest.prior_bytes_in_flight);
+        self.content
+            .record_open_window(now, path, prior_bytes, self.max_packet_bytes);
         self.content.on_losses(now, about, digest, SendReason::Lost);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);

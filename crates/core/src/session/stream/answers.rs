@@ -1,8 +1,7 @@
 //! Paths that have not answered yet: they are asked, held in reserve, and raced.
 
-use anabranch_units::Instant;
-
 use super::StreamSession;
+use super::reinjector::Reinjector;
 use crate::config::Reinjection;
 use crate::copies;
 use crate::forecast::Priority;
@@ -25,23 +24,6 @@ impl StreamSession {
         }
     }
 
-    /// Drops a question for the round-trip time if a segment that is about to leave also asks it.
-    pub(super) fn drop_needless_question(&mut self, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
-        if is_question && path.has_bound() {
-            path.challenge = None;
-            path.expected_response = None;
-        }
-    }
-
-    /// Returns whether the path has been asked for its round-trip time, and has not answered yet.
-    pub(super) fn is_unanswered(&self, path: &Path) -> bool {
-        path.state() == PathState::Active
-            && path.expected_response.is_some()
-            && !path.recovery.rtt().has_sample()
-    }
-
     /// Holds a further path in reserve until it has answered. A flow of MPTCP also carries nothing
     /// before its handshake: short data would take longer on a path that turns out to be slow. With
     /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
@@ -56,13 +38,15 @@ impl StreamSession {
         for index in usize::from(!is_over)..self.paths.len() {
             let path = &self.paths[index];
             let is_carrying = is_duplicating && path.has_unanswered_segments();
-            self.views[index].is_standby |= is_carrying || self.is_unanswered(path);
+            self.views[index].is_standby |= is_carrying || is_unanswered(path);
         }
     }
+}
 
+impl Reinjector<'_> {
     /// Sends the first packets by all paths but metered ones. No copy on a path that has never
     /// answered is expected at any time, and none is known to be better.
-    pub(super) fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
+    pub(super) fn race(&mut self, packet: &PacketView, bound_to: PathSet) {
         let is_answered = |path: &Path| path.recovery.rtt().has_sample();
         let is_first = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
         if !is_first
@@ -75,10 +59,10 @@ impl StreamSession {
             let id = PathId(index as u8);
             if !bound_to.contains(id) && self.may_race_on(id, packet) {
                 if !self.paths[index].has_bound() {
-                    self.paths[index].leave_idleness(now);
+                    self.paths[index].leave_idleness(self.now);
                 }
-                self.content.copies.pay(u64::from(packet.bytes));
-                self.content.send.on_bound(packet.frame.0);
+                self.stream.copies.pay(u64::from(packet.bytes));
+                self.stream.send.on_bound(packet.frame.0);
                 self.paths[index].bind_next(*packet);
             }
         }
@@ -95,7 +79,23 @@ impl StreamSession {
             && path.state() == PathState::Active
             && path.control().is_usable
             && !path.is_metered()
-            && self.content.copies.covers(u64::from(packet.bytes))
+            && self.stream.copies.covers(u64::from(packet.bytes))
             && copies::is_worth_sending(None, arrives_after)
+    }
+}
+
+/// Returns whether the path has been asked for its round-trip time, and has not answered yet.
+pub(super) fn is_unanswered(path: &Path) -> bool {
+    path.state() == PathState::Active
+        && path.expected_response.is_some()
+        && !path.recovery.rtt().has_sample()
+}
+
+/// Drops a question for the round-trip time if a segment that is about to leave also asks it.
+pub(super) fn drop_needless_question(path: &mut Path) {
+    let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
+    if is_question && path.has_bound() {
+        path.challenge = None;
+        path.expected_response = None;
     }
 }

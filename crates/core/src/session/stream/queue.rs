@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::{Assignment, PacketView};
 use crate::send_reason::SendReason;
-use crate::stream::{Chunk, Waiting};
+use crate::stream::{Chunk, SendStream, Waiting};
 use crate::wire;
 
 /// Maximum of bytes bound to paths: more would be bound by an old forecast. Linux binds the same
@@ -47,56 +47,60 @@ impl StreamSession {
             binding.queue_version = Some(send.waiting_version());
         }
     }
+}
 
-    pub(super) fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
-        packet_view(&self.config, chunk, in_flight_on)
+/// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
+pub(super) fn list_waiting(
+    config: &Config,
+    send: &SendStream,
+    paths: &[Path],
+    binding: &mut Binding,
+) {
+    let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
+    assignments.clear();
+    let version = Some(send.waiting_version());
+    if binding.queue_version != version || config.laboratory.retransmits_on_same_path {
+        list(config, send, paths, queue, assignments);
+        binding.queue_version = version;
     }
-
-    /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
-    pub(super) fn list_waiting(&self, binding: &mut Binding) {
-        let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
-        assignments.clear();
-        let version = Some(self.content.send.waiting_version());
-        if binding.queue_version != version || self.config.laboratory.retransmits_on_same_path {
-            self.list(queue, assignments);
-            binding.queue_version = version;
-        }
-        debug_assert!(self.is_listed(&binding.queue));
-    }
-
-    fn is_listed(&self, queue: &VecDeque<PacketView>) -> bool {
+    debug_assert!({
         let mut listed = VecDeque::new();
-        self.list(&mut listed, &mut Vec::new());
-        listed == *queue
-    }
+        list(config, send, paths, &mut listed, &mut Vec::new());
+        listed == binding.queue
+    });
+}
 
-    fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
-        let send = &self.content.send;
-        queue.clear();
-        for is_retransmission in [true, false] {
-            let waiting = send.waiting();
-            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
-            for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
-                if let Some(path) = self.same_path(&waiting) {
-                    let paths = PathSet::only(path);
-                    assignments.push(Assignment { index, paths });
-                }
-                queue.push_back(self.packet_view(&chunk, in_flight_on));
+fn list(
+    config: &Config,
+    send: &SendStream,
+    paths: &[Path],
+    queue: &mut VecDeque<PacketView>,
+    assignments: &mut Vec<Assignment>,
+) {
+    let is_same_wanted = config.laboratory.retransmits_on_same_path;
+    queue.clear();
+    for is_retransmission in [true, false] {
+        let waiting = send.waiting();
+        let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
+        for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
+            if is_same_wanted && let Some(path) = same_path(&waiting, paths) {
+                let paths = PathSet::only(path);
+                assignments.push(Assignment { index, paths });
             }
+            queue.push_back(packet_view(config, &chunk, in_flight_on));
         }
-    }
-
-    /// Returns the path that must resend a segment since it has lost it.
-    fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
-        let is_wanted =
-            self.config.laboratory.retransmits_on_same_path && waiting.reason == SendReason::Lost;
-        let path = waiting.lost.filter(|_| is_wanted)?.on;
-        (self.paths[path.index()].state() == PathState::Active).then_some(path)
     }
 }
 
+/// Returns the path that must resend a segment since it has lost it.
+fn same_path(waiting: &Waiting, paths: &[Path]) -> Option<PathId> {
+    let is_lost = waiting.reason == SendReason::Lost;
+    let path = waiting.lost.filter(|_| is_lost)?.on;
+    (paths[path.index()].state() == PathState::Active).then_some(path)
+}
+
 /// Returns a segment as schedulers see it.
-fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+pub(super) fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
     let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
     PacketView {
         frame: FrameId(chunk.offset),

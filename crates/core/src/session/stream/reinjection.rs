@@ -1,10 +1,10 @@
 //! Segments in flight on one path are sent on another as well, and unsent ones move there:
 //! [`crate::Reinjection`].
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Duration;
 
-use super::StreamSession;
-use super::moves::latest_arrival;
+use super::queue::packet_view;
+use super::reinjector::{Reinjector, latest_arrival};
 use super::schedule::Binding;
 use crate::config::Reinjection;
 use crate::copies;
@@ -19,18 +19,18 @@ pub(super) struct Expected {
     is_overdue: bool,
 }
 
-impl StreamSession {
+impl Reinjector<'_> {
     /// Reinjects segments if a path has room, and nothing else can be sent there.
-    pub(super) fn reinject(&mut self, now: Instant, binding: &mut Binding) {
+    pub(super) fn reinject(&mut self, segment_bytes: usize, binding: &mut Binding) {
         match self.config.stream.reinjection {
             Reinjection::Off => {}
-            Reinjection::Linux if self.content.send.is_blocked(self.segment_bytes()) => {
-                self.reinject_awaited(now, binding);
+            Reinjection::Linux if self.stream.send.is_blocked(segment_bytes) => {
+                self.reinject_awaited(binding);
             }
             Reinjection::Linux => {}
-            Reinjection::Tail => self.reinject_tail(now),
+            Reinjection::Tail => self.reinject_tail(),
             Reinjection::Xlink => {
-                self.reinject_all_below(now, u64::MAX);
+                self.reinject_all_below(u64::MAX);
             }
         }
     }
@@ -38,7 +38,7 @@ impl StreamSession {
     /// Speeds up the end of the data on the path with room that delivers a packet first. That path
     /// takes over bound packets that would arrive later elsewhere, and copies of segments in flight
     /// that it delivers earlier.
-    fn reinject_tail(&mut self, now: Instant) {
+    fn reinject_tail(&mut self) {
         let Some(by) = self.earliest() else {
             return;
         };
@@ -50,8 +50,8 @@ impl StreamSession {
             view.id != by && view.bytes_in_flight > 0 && latest.is_none_or(|it| earliest < it)
         };
         if self.views.iter().any(is_later) {
-            self.copy_in_flight(by, u64::MAX, |session, chunk| {
-                Some(session.expected(now, chunk.offset))
+            self.copy_in_flight(by, u64::MAX, |reinjector, chunk| {
+                Some(reinjector.expected(chunk.offset))
             });
         }
     }
@@ -66,10 +66,10 @@ impl StreamSession {
         expected: impl Fn(&Self, &Chunk) -> Option<Expected>,
     ) -> bool {
         let view = &self.views[by.index()];
-        let mut allowance = self.content.copies;
+        let mut allowance = self.stream.copies;
         let (mut bytes, mut copies) = (0, Vec::new());
-        for (chunk, in_flight_on) in self.content.send.in_flight_elsewhere(by, offset) {
-            let packet = self.packet_view(&chunk, in_flight_on);
+        for (chunk, in_flight_on) in self.stream.send.in_flight_elsewhere(by, offset) {
+            let packet = packet_view(self.config, &chunk, in_flight_on);
             let with_it = bytes + u64::from(packet.bytes);
             if with_it > view.sendable_bytes {
                 break;
@@ -88,17 +88,17 @@ impl StreamSession {
             }
         }
         for packet in &copies {
-            self.content.send.on_reinjected(packet.frame.0);
+            self.stream.send.on_reinjected(packet.frame.0);
             self.bind_to(by, *packet);
         }
-        self.content.copies = allowance;
+        self.stream.copies = allowance;
         !copies.is_empty()
     }
 
     /// Returns when the copy in flight of a segment is expected. One whose acknowledgement is
     /// overdue takes another round trip at the least.
-    fn expected(&self, now: Instant, offset: u64) -> Expected {
-        let last_copy = self.content.send.last_copy(offset);
+    fn expected(&self, offset: u64) -> Expected {
+        let last_copy = self.stream.send.last_copy(offset);
         let packet = last_copy.and_then(|(on, number)| {
             let packet = self.paths[on.index()].recovery.sent_packet(number)?;
             Some((on, packet))
@@ -110,9 +110,9 @@ impl StreamSession {
             };
         };
         let (path, forecast) = (&self.paths[on.index()], &self.views[on.index()].forecast);
-        let age = now.saturating_since(packet.sent_at);
-        let overdue_after = forecast.overdue_after(self.content.config.delayed_ack);
-        let is_overdue = age > overdue_after || self.content.paths[on.index()].probe.is_wanted();
+        let age = self.now.saturating_since(packet.sent_at);
+        let overdue_after = forecast.overdue_after(self.stream.config.delayed_ack);
+        let is_overdue = age > overdue_after || self.stream.paths[on.index()].probe.is_wanted();
         let bytes_behind = path.recovery.sent_bytes() - packet.delivery.sent_bytes;
         let bytes = path.recovery.bytes_in_flight().saturating_sub(bytes_behind);
         let arrives_after = match is_overdue {

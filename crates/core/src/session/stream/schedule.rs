@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Instant};
 
-use super::{Stream, StreamSession};
+use super::reinjector::Reinjector;
+use super::{Stream, StreamSession, queue};
 use crate::config::{Config, Reinjection};
 use crate::path::Path;
-use crate::path_view::PathId;
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
@@ -102,6 +102,17 @@ impl StreamSession {
         }
     }
 
+    fn reinjector(&mut self, now: Instant) -> Reinjector<'_> {
+        Reinjector {
+            now,
+            config: &self.config,
+            max_packet_bytes: self.max_packet_bytes,
+            paths: &mut self.paths,
+            views: &mut self.views,
+            stream: &mut self.content,
+        }
+    }
+
     /// Calls the scheduler for waiting segments; without any, segments in flight may be copied.
     pub(super) fn bind_segments(&mut self, now: Instant) {
         let Some(mut binding) = self.content.binding.take() else {
@@ -114,7 +125,8 @@ impl StreamSession {
             self.bind_next_segments(now, &mut binding);
         } else if send.has_in_flight() && self.has_room(now) {
             self.refresh_views(now);
-            self.reinject(now, &mut binding);
+            let segment_bytes = self.segment_bytes();
+            self.reinjector(now).reinject(segment_bytes, &mut binding);
         }
         if !self.content.send.has_waiting() {
             binding.held_since = None;
@@ -123,17 +135,24 @@ impl StreamSession {
     }
 
     fn bind_next_segments(&mut self, now: Instant, binding: &mut Binding) {
-        let is_unschedulable = self.is_unschedulable(now, binding);
+        // Over paced paths nothing has room after each packet, until the next pacer is ready.
+        let is_unschedulable = binding.scheduler.needs_room()
+            && self.config.stream.reinjection != Reinjection::Xlink
+            && !self.has_room(now)
+            && self
+                .paths
+                .iter()
+                .all(|path| path.recovery.bytes_in_flight() > 0);
         if !is_unschedulable {
             self.refresh_views(now);
         }
         if self.config.stream.reinjection == Reinjection::Xlink {
-            self.reinject_start(now);
+            self.reinjector(now).reinject_start();
         }
         self.cut_segments(now, binding);
         let has_moves = self.config.stream.reinjection == Reinjection::Tail;
         if has_moves && !self.content.send.has_waiting() {
-            binding.is_due = !is_unschedulable && self.rebind_later_ones();
+            binding.is_due = !is_unschedulable && self.reinjector(now).rebind_later_ones();
         } else {
             self.bind_waiting(now, binding, is_unschedulable);
         }
@@ -146,25 +165,13 @@ impl StreamSession {
         paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
     }
 
-    /// Returns whether neither the scheduler nor a reinjection will bind anything: over paced paths
-    /// nothing has room after each packet, until the next pacer is ready.
-    fn is_unschedulable(&self, now: Instant, binding: &Binding) -> bool {
-        binding.scheduler.needs_room()
-            && self.config.stream.reinjection != Reinjection::Xlink
-            && !self.has_room(now)
-            && self
-                .paths
-                .iter()
-                .all(|path| path.recovery.bytes_in_flight() > 0)
-    }
-
     fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
-        self.list_waiting(binding);
+        queue::list_waiting(&self.config, &self.content.send, &self.paths, binding);
         let mut queue = core::mem::take(&mut binding.queue);
         let offered: &[PacketView] = queue.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
-            self.record_limits(offered);
+            record_limits(&mut self.paths, offered);
             if !is_unschedulable {
                 let session = self.session_view();
                 let queue = SendQueue::new(offered);
@@ -193,19 +200,6 @@ impl StreamSession {
         binding.assignments = assignments;
     }
 
-    /// Records the paths that are limited by their windows, which keep waiting segments from them.
-    fn record_limits(&mut self, queue: &[PacketView]) {
-        let Some(first) = queue.first() else {
-            return;
-        };
-        for path in &mut self.paths {
-            // Bound packets leave at once, as far as the window allows.
-            let bytes = path.queued_bytes() + u64::from(first.bytes);
-            let is_empty = path.queued_bytes() + path.recovery.bytes_in_flight() == 0;
-            path.is_window_limited |= !is_empty && !path.has_window_beyond(bytes);
-        }
-    }
-
     fn bind_all(
         &mut self,
         now: Instant,
@@ -224,7 +218,7 @@ impl StreamSession {
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
             }
-            self.race(now, packet, assignment.paths);
+            self.reinjector(now).race(packet, assignment.paths);
         }
     }
 
@@ -244,25 +238,44 @@ impl StreamSession {
             .flatten()
             .min()
     }
+}
 
-    /// Records, at a report, the time since which the window lets packets go.
-    pub(super) fn record_open_window(&mut self, now: Instant, id: PathId, bytes_in_flight: u64) {
-        if let Some(binding) = &mut self.content.binding {
-            let window = self.paths[id.index()].control().congestion_window;
-            let bytes = bytes_in_flight + u64::from(self.max_packet_bytes);
+impl Stream {
+    /// Records, at a report, the time since which the window lets packets of `max_bytes` go.
+    pub(super) fn record_open_window(
+        &mut self,
+        now: Instant,
+        path: &Path,
+        bytes_in_flight: u64,
+        max_bytes: u32,
+    ) {
+        if let Some(binding) = &mut self.binding {
+            let window = path.control().congestion_window;
+            let bytes = bytes_in_flight + u64::from(max_bytes);
             if window.is_some_and(|window| bytes > window) {
-                binding.open_since[id.index()] = now;
+                binding.open_since[path.id.index()] = now;
             }
         }
     }
 
-    /// Brings all that is bound to `path` back to where the scheduler finds it.
-    pub(super) fn take_back(&mut self, path: PathId) {
-        for packet in self.paths[path.index()].unbind_all() {
-            self.content
-                .send
-                .on_taken_back(packet.frame.0, packet.reason);
+    /// Brings all that is bound to a path back to where the scheduler finds it.
+    pub(super) fn take_back(&mut self, path: &mut Path) {
+        for packet in path.unbind_all() {
+            self.send.on_taken_back(packet.frame.0, packet.reason);
         }
-        self.content.request_scheduling();
+        self.request_scheduling();
+    }
+}
+
+/// Records the paths that are limited by their windows, which keep waiting segments from them.
+fn record_limits(paths: &mut [Path], queue: &[PacketView]) {
+    let Some(first) = queue.first() else {
+        return;
+    };
+    for path in paths {
+        // Bound packets leave at once, as far as the window allows.
+        let bytes = path.queued_bytes() + u64::from(first.bytes);
+        let is_empty = path.queued_bytes() + path.recovery.bytes_in_flight() == 0;
+        path.is_window_limited |= !is_empty && !path.has_window_beyond(bytes);
     }
 }

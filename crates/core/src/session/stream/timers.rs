@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Stream, StreamPath, StreamSession};
+use super::{Stream, StreamPath, StreamSession, answers};
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
@@ -116,7 +116,7 @@ impl StreamSession {
     fn leave_path(&mut self, now: Instant, id: PathId) {
         let others = |path: &Path| path.id != id && path.state().is_usable();
         if self.paths.iter().any(others) && self.paths[id.index()].liveness.suspend(now) {
-            self.take_back(id);
+            self.content.take_back(&mut self.paths[id.index()]);
             self.challenge(id);
             self.on_path_changed(now, id);
         }
@@ -126,10 +126,9 @@ impl StreamSession {
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
-            _ if path.challenge.is_none() && self.is_unanswered(path) => Some(next_question_at(
-                path,
-                self.content.config.initial_retransmission_timeout,
-            )),
+            _ if path.challenge.is_none() && answers::is_unanswered(path) => Some(
+                next_question_at(path, self.content.config.initial_retransmission_timeout),
+            ),
             // The answer reveals losses, and ends the back-off.
             PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
                 let interval = self.content.config.silence_question_interval?;

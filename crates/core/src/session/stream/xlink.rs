@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::StreamSession;
-use super::linux::rtt;
+use super::reinjector::{Reinjector, rtt};
 use crate::config::Reinjection;
 use crate::path_view::{PathId, PathView};
 use crate::stream::xlink;
@@ -19,37 +19,30 @@ impl StreamSession {
         let is_wanted = self
             .content
             .feedback
-            .wants_copies(now, self.longest_delivery());
+            .wants_copies(now, longest_delivery(&self.views));
         if is_wanted {
             self.content.request_scheduling();
         }
         is_wanted
     }
+}
 
-    /// Returns the longest round trip, with its variation, of the paths that have packets in
-    /// flight.
-    fn longest_delivery(&self) -> Duration {
-        let views = self.views.iter();
-        let carrying = views.filter(|view| view.bytes_in_flight > 0);
-        let times = carrying.map(|view| rtt(view) + view.rtt.variation);
-        times.max().unwrap_or(Duration::ZERO)
-    }
-
+impl Reinjector<'_> {
     /// Reinjects the start of the stream once all of it has been sent: its segments in flight go
     /// before later data.
-    pub(super) fn reinject_start(&mut self, now: Instant) -> bool {
-        let send = &self.content.send;
+    pub(super) fn reinject_start(&mut self) -> bool {
+        let send = &self.stream.send;
         let is_in_flight = send.acked_offset() < xlink::START_BYTES
             && send.next_offset() > 0
             && !send.has_unsent_below(xlink::START_BYTES);
-        is_in_flight && self.reinject_all_below(now, xlink::START_BYTES)
+        is_in_flight && self.reinject_all_below(xlink::START_BYTES)
     }
 
     /// Copies segments in flight below an offset to other paths with room, nearest first, if the
     /// viewer needs it: no copy in flight counts. Returns whether it copied any.
-    pub(super) fn reinject_all_below(&mut self, now: Instant, offset: u64) -> bool {
-        let longest = self.longest_delivery();
-        if !self.content.feedback.wants_copies(now, longest) {
+    pub(super) fn reinject_all_below(&mut self, offset: u64) -> bool {
+        let longest = longest_delivery(self.views);
+        if !self.stream.feedback.wants_copies(self.now, longest) {
             return false;
         }
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
@@ -62,4 +55,11 @@ impl StreamSession {
         }
         is_any
     }
+}
+
+/// Returns the longest round trip, with its variation, of the paths that have packets in flight.
+fn longest_delivery(views: &[PathView]) -> Duration {
+    let carrying = views.iter().filter(|view| view.bytes_in_flight > 0);
+    let times = carrying.map(|view| rtt(view) + view.rtt.variation);
+    times.max().unwrap_or(Duration::ZERO)
 }
