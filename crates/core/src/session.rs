@@ -58,6 +58,8 @@ pub struct Session<C> {
     /// Shared by all sessions with the same configuration, and with it the lines of the cache.
     config: Arc<Config>,
     views: Vec<PathView>,
+    /// What [`paths`](Self::paths) returns.
+    shown_views: Vec<PathView>,
     scratch: Scratch,
     counters: SessionCounters,
     seed: Seed,
@@ -213,6 +215,7 @@ impl<C: Content> Session<C> {
             max_packet_bytes: u32::from(config.fragment_bytes) + header_bytes,
             config,
             views: Vec::new(),
+            shown_views: Vec::new(),
             scratch: Scratch::default(),
             counters: SessionCounters::default(),
             seed,
@@ -333,8 +336,11 @@ impl<C: Content> Session<C> {
 
     /// Returns the present state of all paths; the index is the path's number.
     pub fn paths(&mut self, now: Instant) -> &[PathView] {
+        // A look leaves the views alone by which decisions go.
+        core::mem::swap(&mut self.views, &mut self.shown_views);
         self.refresh_views(now);
-        &self.views
+        core::mem::swap(&mut self.views, &mut self.shown_views);
+        &self.shown_views
     }
 
     /// Returns the rate that a path carried by its newest report; `None` if none has come.
@@ -358,6 +364,12 @@ impl<C: Content> Session<C> {
         self.paths
             .get(path.index())
             .map(|path| path.controller.state())
+    }
+
+    /// Returns whether the views are of this moment, for decisions that go by them.
+    fn has_present_views(&self, now: Instant) -> bool {
+        let mut views = self.views.iter();
+        views.len() == self.paths.len() && views.all(|view| view.forecast.made_at == now)
     }
 
     fn refresh_views(&mut self, now: Instant) {

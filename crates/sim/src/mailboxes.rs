@@ -3,11 +3,14 @@
 use anabranch_units::{Ecn, Instant};
 
 use crate::flow::{FlowId, Side};
+use crate::topology::LinkId;
 
 /// A datagram that reaches the end of its route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,
+    /// The last link of its route.
+    pub(crate) link: LinkId,
     /// Number of the packet, for [`Network::arrive`](crate::network::Network::arrive).
     pub(crate) id: u32,
     pub(crate) flow: FlowId,
@@ -16,9 +19,16 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    pub(crate) fn new(at: Instant, id: u32, flow: FlowId, side: Side, ecn: Ecn) -> Arrival {
+    pub(crate) fn new(
+        (at, link): (Instant, LinkId),
+        id: u32,
+        flow: FlowId,
+        side: Side,
+        ecn: Ecn,
+    ) -> Arrival {
         Arrival {
             at,
+            link,
             id,
             flow,
             side,
@@ -55,13 +65,15 @@ impl Mailboxes {
         }
     }
 
-    /// Begins a window with its arrivals, in any order; arrivals at one instant keep theirs. All
-    /// arrivals of the previous window must have been taken.
+    /// Begins a window with its arrivals, each link's in their order. At one instant they are in the
+    /// order of links, whatever the windows are. All arrivals of the previous window must have been
+    /// taken.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);
         // Links mostly deliver in this order already.
-        self.arrivals.sort_by_key(|arrival| arrival.at);
+        self.arrivals
+            .sort_by_key(|arrival| (arrival.at, arrival.link));
     }
 
     /// Keeps only arrivals for ends, and appends their flows to `due`.
@@ -121,7 +133,7 @@ mod tests {
 
     fn arrival(millis: u64, id: u32, flow: u32, side: Side) -> Arrival {
         Arrival::new(
-            Instant::from_millis(millis),
+            (Instant::from_millis(millis), LinkId(0)),
             id,
             FlowId(flow),
             side,

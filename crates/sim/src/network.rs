@@ -211,7 +211,7 @@ impl Network {
             }
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
-                let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
+                let arrival = |flow, side| Arrival::new((at, link), id, flow, side, packet.ecn);
                 // The usual case, which does not need the record.
                 let (traffic, _) = lanes.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {

@@ -288,6 +288,7 @@ impl MediaSession {
     /// Gives up frames that cannot arrive in time, by the present views. `new` is the frame that
     /// has just come, if one has.
     fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+        debug_assert!(self.has_present_views(now));
         let occasion = Occasion {
             now,
             lifetime: self.config.media.deadline,
@@ -313,6 +314,7 @@ impl MediaSession {
 
     /// Updates the choice of metered paths by the present views, in which it is marked.
     fn update_standby(&mut self, now: Instant) {
+        debug_assert!(self.has_present_views(now));
         let standby = &mut self.content.standby;
         if standby.update(now, &self.paths, &self.views, &self.config.media) {
             self.content.is_schedule_due = true;
@@ -322,6 +324,7 @@ impl MediaSession {
 
     /// Sets the encoder's target to the paths' present bandwidth, by the present views.
     fn update_target(&mut self, now: Instant) {
+        debug_assert!(self.has_present_views(now));
         let repair_share = self
             .content
             .fec_sender

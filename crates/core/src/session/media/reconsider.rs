@@ -177,6 +177,7 @@ impl Rule<'_> {
 impl MediaSession {
     /// Returns the rule as of now, by `self.views`.
     pub(super) fn rule(&mut self, now: Instant) -> Rule<'_> {
+        debug_assert!(self.has_present_views(now));
         let most_copies = match self.config.laboratory.endpoint.is_bare() {
             true => 1,
             false => MOST_COPIES,
