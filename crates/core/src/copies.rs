@@ -16,8 +16,9 @@ const COPY_SHARE: f64 = 0.05;
 /// Bytes of such copies that media may save up, and that a new session has. More delay the next
 /// frames (decision 199).
 const MEDIA_BYTES: f64 = 20_000.0;
-/// The same of a stream. A tail is copied when nothing else is to be sent: it may be all that a path
-/// holds. With the bytes of media, 1 MB takes up to 1.6 times as long as over the better path alone.
+/// The same of a stream. A tail is copied when nothing else is to be sent: it may be all that a
+/// path holds. With the bytes of media, 1 MB takes up to 1.6 times as long as over the better path
+/// alone.
 const STREAM_BYTES: f64 = 131_072.0;
 
 /// Purpose of another copy.

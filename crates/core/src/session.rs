@@ -58,7 +58,7 @@ pub struct Session<C> {
     /// Shared by all sessions with the same configuration, and with it the lines of the cache.
     config: Arc<Config>,
     views: Vec<PathView>,
-    /// What [`paths`](Self::paths) returns.
+    /// Views for [`paths`](Self::paths).
     shown_views: Vec<PathView>,
     scratch: Scratch,
     counters: SessionCounters,

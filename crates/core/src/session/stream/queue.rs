@@ -49,25 +49,22 @@ impl StreamSession {
     }
 }
 
-/// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
-pub(super) fn list_waiting(
-    config: &Config,
-    send: &SendStream,
-    paths: &[Path],
-    binding: &mut Binding,
-) {
-    let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
-    assignments.clear();
-    let version = Some(send.waiting_version());
-    if binding.queue_version != version || config.laboratory.retransmits_on_same_path {
-        list(config, send, paths, queue, assignments);
-        binding.queue_version = version;
+impl Binding {
+    /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
+    pub(super) fn list_waiting(&mut self, config: &Config, send: &SendStream, paths: &[Path]) {
+        let (queue, assignments) = (&mut self.queue, &mut self.assignments);
+        assignments.clear();
+        let version = Some(send.waiting_version());
+        if self.queue_version != version || config.laboratory.retransmits_on_same_path {
+            list(config, send, paths, queue, assignments);
+            self.queue_version = version;
+        }
+        debug_assert!({
+            let mut listed = VecDeque::new();
+            list(config, send, paths, &mut listed, &mut Vec::new());
+            listed == self.queue
+        });
     }
-    debug_assert!({
-        let mut listed = VecDeque::new();
-        list(config, send, paths, &mut listed, &mut Vec::new());
-        listed == binding.queue
-    });
 }
 
 fn list(

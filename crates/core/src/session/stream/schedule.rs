@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Instant};
 
 use super::reinjector::Reinjector;
-use super::{Stream, StreamSession, queue};
+use super::{Stream, StreamSession};
 use crate::config::{Config, Reinjection};
 use crate::path::Path;
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
@@ -166,7 +166,7 @@ impl StreamSession {
     }
 
     fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
-        queue::list_waiting(&self.config, &self.content.send, &self.paths, binding);
+        binding.list_waiting(&self.config, &self.content.send, &self.paths);
         let mut queue = core::mem::take(&mut binding.queue);
         let offered: &[PacketView] = queue.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
