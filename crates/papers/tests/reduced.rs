@@ -14,14 +14,14 @@ const EXPECTED: &str = include_str!("data/expected.csv");
 const PAGE: &str = include_str!("../../../docs/results.md");
 const COLUMNS: [Column; 3] = [Column::Published, Column::PublishedOnOurs, Column::Ours];
 
-/// Findings for the claims of the file, with two seeds.
+/// Findings for the claims of the file, with three seeds.
 static FINDINGS: LazyLock<Vec<Finding>> = LazyLock::new(|| {
     let ids: Vec<String> = expected().keys().map(|id| (*id).to_owned()).collect();
     let claims = selected(&ids).unwrap_or_else(|id| panic!("expected.csv: no claim {id}"));
     assert_eq!(claims.len(), ids.len(), "a name means more than one claim");
     let study = Study::new(&claims, Swap::default(), Columns::Both).unwrap();
     let options = StudyOptions {
-        seed_count: 2,
+        seed_count: 3,
         takes_all_seeds: true,
         threads: 0,
         cache: None,
