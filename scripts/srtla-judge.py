@@ -11,11 +11,16 @@ import sys
 PACKET = 188
 
 
-def sent_again(folder):
-    """Returns the share of packets that were sent again in percent."""
+def stats(folder):
+    """Returns the sender's statistics, line by line."""
     with open(f"{folder}/stats.json", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    stream = [line for line in lines if line.get("streams")][-1]["streams"][0]
+    return [line for line in lines if line.get("streams")]
+
+
+def sent_again(folder):
+    """Returns the share of packets that were sent again in percent."""
+    stream = stats(folder)[-1]["streams"][0]
     again = sum(path["counters"]["retransmitted_packets"] for path in stream["paths"])
     return 100 * again / stream["counters"]["frames_sent"]
 
@@ -66,9 +71,8 @@ def pictures(folder, max_missing, max_again):
                          | stamp[3] << 7 | stamp[4] >> 1)
     count = 1 + round((times[-1] - times[0]) / 3600)
     missing = 100 * (count - len(times) + len(damaged)) / count
-    with open(f"{folder}/targets.json", encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file if line.startswith("{")]
-    targets = [(line["t"], line["target_bps"] / 1e6) for line in lines if "target_bps" in line]
+    targets = [(line["uptime_s"], line["streams"][0]["target_rate_bps"] / 1e6)
+               for line in stats(folder)]
     most = max(before for time, before in targets)
     after = [target for time, target in targets if time >= 14]
     again = sent_again(folder)
