@@ -27,8 +27,8 @@ pub struct Forecast {
     pub min_one_way_delay: Duration,
     /// Time to the receiver of a packet that leaves now, behind the network's queues.
     pub one_way_delay: Duration,
-    /// Possible excess over this time: two mean deviations of the round-trip time. After idleness it
-    /// is at most the jitter.
+    /// Possible excess over this time: two mean deviations of the round-trip time. After idleness
+    /// it is at most the jitter.
     pub delay_margin: Duration,
     /// Delivery rate of the path with a standing queue: the controller's estimate, or the measured
     /// rate if that is lower. Never zero.

@@ -95,8 +95,8 @@ impl Sender {
     }
 
     /// Begins a frame that is captured now, and whose bytes are sent as they come: a receiver with
-    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder) gets them before the frame's
-    /// end is known.
+    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder) gets them before the
+    /// frame's end is known.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

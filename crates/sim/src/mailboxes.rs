@@ -65,9 +65,9 @@ impl Mailboxes {
         }
     }
 
-    /// Begins a window with its arrivals, each link's in their order. At one instant they are in the
-    /// order of links, whatever the windows are. All arrivals of the previous window must have been
-    /// taken.
+    /// Begins a window with its arrivals, each link's in their order. At one instant they are in
+    /// the order of links, whatever the windows are. All arrivals of the previous window must have
+    /// been taken.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);

@@ -167,19 +167,6 @@ impl MediaSession {
         Ok(id)
     }
 
-    /// Reports the rate of a source of constant bitrate, which has made these bytes now, to the
-    /// controllers.
-    fn report_source_bytes(&mut self, now: Instant, byte_count: usize) {
-        let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        if !is_fixed || self.config.laboratory.endpoint.is_bare() {
-            return;
-        }
-        let rate = self.content.target.on_frame(now, byte_count);
-        let is_redundant = self.content.scheduler.is_redundant();
-        let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
-        target::report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
-    }
-
     /// Sends the frames again that `before` has sent, that have not arrived and are not too late:
     /// the peer has lost that session. They do not count as sent by it, and it is over.
     pub fn go_on_from(&mut self, now: Instant, before: &mut MediaSession) {

@@ -19,7 +19,8 @@ use crate::send_reason::SendReason;
 const LONG_WAIT: u64 = 4;
 
 impl MediaSession {
-    /// Checks, by the present views, the packets on paths that have slowed down or have a long queue.
+    /// Checks, by the present views, the packets on paths that have slowed down or have a long
+    /// queue.
     pub(super) fn reinject(&mut self, now: Instant) {
         debug_assert!(self.has_present_views(now));
         if self.paths.len() < 2 || self.content.scheduler.is_redundant() {

@@ -2,6 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use super::MediaSession;
 use crate::config::{Config, SourceLimits};
 use crate::fec::Budget;
 use crate::media::{self, Bandwidth, Demand, SourceRate};
@@ -165,6 +166,21 @@ impl Target {
         let path_min = config.laboratory.path_target_min;
         let bandwidth = Bandwidth::of(path_min, self.fraction, rates);
         (bandwidth, capacity.waiting_bytes + queued_bytes)
+    }
+}
+
+impl MediaSession {
+    /// Reports the rate of a source of constant bitrate, which has made these bytes now, to the
+    /// controllers.
+    pub(super) fn report_source_bytes(&mut self, now: Instant, byte_count: usize) {
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        if !is_fixed || self.config.laboratory.endpoint.is_bare() {
+            return;
+        }
+        let rate = self.content.target.on_frame(now, byte_count);
+        let is_redundant = self.content.scheduler.is_redundant();
+        let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
+        report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
     }
 }
 
