@@ -12,20 +12,20 @@ fn scenario(file: &str, key_ratio: u32) -> Scenario {
     Scenario::load(&folder.join(file), &[ratio]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the share of frames that can be decoded in time, of the worst of three seeds, over the
-/// share of media that a fluid carries.
+/// Returns the share of frames that can be decoded in time, in the mean of ten seeds, over the
+/// share of media that a fluid carries. Single seeds differ by a percent.
 fn of_bound(file: &str, key_ratio: u32) -> f64 {
     let scenario = scenario(file, key_ratio);
     let flow = main_flow(&scenario).expect("a camera");
     let bound = carried_share(&scenario, flow, 1).unwrap();
     assert!((0.4..0.99).contains(&bound), "{file}: {bound}");
-    let report = run(&scenario, &RunOptions::seeds(3), &|_| ()).unwrap();
+    let report = run(&scenario, &RunOptions::seeds(10), &|_| ()).unwrap();
     let shares = report.runs.iter().map(|run| {
         let frames = &run.statistics.total.frames;
         frames.decodable_on_time_ratio.unwrap()
     });
-    let least = shares.fold(1.0, f64::min);
-    least / bound
+    let count = shares.len() as f64;
+    shares.sum::<f64>() / count / bound
 }
 
 #[test]
