@@ -1,9 +1,9 @@
 //! The stream session: bytes in, segments over paths, the same bytes out.
 //!
 //! One space of offsets spans the session: [`SendStream`] cuts it into segments, [`ReceiveStream`]
-//! puts it together. A segment keeps its boundaries unless it is cut again for a path that does
-//! not carry it. It may be retransmitted by any path. Each path has packet numbers, a round-trip
-//! time and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path: from
+//! puts it together. A segment keeps its boundaries unless it is cut again for a path that does not
+//! carry it. It may be retransmitted by any path. Each path has packet numbers, a round-trip time
+//! and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path: from
 //! per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
 
 mod duplicate_acks;

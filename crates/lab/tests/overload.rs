@@ -12,8 +12,8 @@ fn scenario(file: &str, key_ratio: u32) -> Scenario {
     Scenario::load(&folder.join(file), &[ratio]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the share of frames that can be decoded in time, in the mean of ten seeds, over the
-/// share of media that a fluid carries. Single seeds differ by a percent.
+/// Returns the share of frames that can be decoded in time, on average over ten seeds, divided by
+/// the share of media that a fluid carries. Single seeds differ by a percent.
 fn of_bound(file: &str, key_ratio: u32) -> f64 {
     let scenario = scenario(file, key_ratio);
     let flow = main_flow(&scenario).expect("a camera");
