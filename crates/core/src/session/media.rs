@@ -128,10 +128,7 @@ impl MediaSession {
         }
         self.expire_frames(now);
         self.update_fragment_bytes();
-        if self.is_overloaded(now) {
-            self.refresh_views(now);
-            self.admit(now, None);
-        }
+        self.admit_if_overloaded(now, None);
         let id = match is_whole {
             true => self.content.send_buffer.push(frame)?,
             false => self.content.send_buffer.begin(now, frame)?,
@@ -160,10 +157,7 @@ impl MediaSession {
         if is_whole {
             self.protect(now, id);
         }
-        if self.is_overloaded(now) {
-            self.refresh_views(now);
-            self.admit(now, Some(id));
-        }
+        self.admit_if_overloaded(now, Some(id));
         Ok(id)
     }
 
@@ -270,6 +264,14 @@ impl MediaSession {
             ..
         } = &mut self.content;
         admission.update(now, self.config.media.deadline, send_buffer, &self.paths)
+    }
+
+    /// Gives up frames that cannot arrive in time, if frames may have to be given up.
+    fn admit_if_overloaded(&mut self, now: Instant, new: Option<FrameId>) {
+        if self.is_overloaded(now) {
+            self.refresh_views(now);
+            self.admit(now, new);
+        }
     }
 
     /// Gives up frames that cannot arrive in time, by the present views. `new` is the frame that

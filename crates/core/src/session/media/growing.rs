@@ -75,10 +75,7 @@ impl MediaSession {
         if let Some(id) = self.content.send_buffer.finish() {
             self.content.is_schedule_due = true;
             self.protect(now, id);
-            if self.is_overloaded(now) {
-                self.refresh_views(now);
-                self.admit(now, None);
-            }
+            self.admit_if_overloaded(now, None);
         }
     }
 }
