@@ -35,7 +35,7 @@ test: ## everything a newcomer should see pass
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --features $(ALL_FEATURES) --all-targets --quiet -- -D warnings
 	$(CARGO) check --package anabranch-cli --no-default-features --quiet
-	$(CARGO) test --workspace --features $(ALL_FEATURES)
+	$(CARGO) test --workspace --features $(ALL_FEATURES) --no-fail-fast
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 	scripts/test-python.sh
 

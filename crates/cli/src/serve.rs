@@ -152,7 +152,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let policy = Policy::new(forward, connect, &allowed.tunnel_peers(), observation);
     let policy = Arc::new(policy);
     tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
-    tasks.spawn(streams::try_forward(Arc::clone(&policy)));
     gate.clone().map(|gate| tasks.spawn(gate.run()));
     let served = server::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
     tasks.spawn(served);
@@ -161,6 +160,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         server.local_addr(),
         describe_tcp(server.local_tcp_addr())
     ));
+    // After the address, so that readers of this program's lines see them in one order.
+    tasks.spawn(streams::try_forward(Arc::clone(&policy)));
     service::ready();
     let doors = Doors {
         allowed,
