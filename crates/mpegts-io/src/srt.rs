@@ -171,4 +171,30 @@ mod tests {
         drop((first, second));
         srtla::socket(([127, 0, 0, 1], port).into()).expect("the port is free again");
     }
+    /// A first picture that is lost costs a viewer all that refer to it.
+    #[test]
+    fn a_listener_that_answers_late_gets_the_head_of_the_stream() {
+        let clock = Clock::start();
+        // Takes calls, and does not answer.
+        let silent = srtla::socket(([127, 0, 0, 1], 0).into()).unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let output = SrtOutput::open(&address(&format!("srt://127.0.0.1:{port}")), &clock);
+        let output = output.unwrap();
+        for mark in 0..20 {
+            output.write(&[mark; 188]);
+        }
+        std::thread::park_timeout(core::time::Duration::from_millis(100));
+        drop(silent);
+        let listener = format!("srt://127.0.0.1:{port}?mode=listener");
+        let (_input, taker) = SrtInput::open(&address(&listener), &clock).unwrap();
+        let mut received = Vec::new();
+        let until = clock.now() + Duration::from_secs(60);
+        while received.len() < 20 * 188 {
+            assert!(clock.now() < until, "{} bytes came", received.len());
+            std::thread::park_timeout(core::time::Duration::from_millis(20));
+            received.extend(taker.take().into_iter().flat_map(|(_, bytes)| bytes));
+        }
+        let expected: Vec<u8> = (0..20).flat_map(|mark| [mark; 188]).collect();
+        assert_eq!(received, expected);
+    }
 }

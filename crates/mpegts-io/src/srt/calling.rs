@@ -99,7 +99,8 @@ impl Hands {
         self.lines.note(now, &self.address.shown, line);
     }
 
-    /// Waits before the next call. Packets of an output are dropped meanwhile.
+    /// Waits before the next call. Packets of an output are dropped meanwhile, and so are those of
+    /// the call that failed: they would be late.
     fn rest(&mut self, wait: Duration) {
         let until = self.clock.now() + wait;
         while !self.is_over() && self.clock.now() < until {
@@ -155,9 +156,10 @@ impl Hands {
     }
 
     fn step(&mut self, call: &mut Call) {
+        // Until there is a connection, packets wait in the queue: the listener gets the stream's head.
         let output = match &self.direction {
-            Direction::Output(taker) => Some(taker),
-            Direction::Input(_) => None,
+            Direction::Output(taker) if call.caller.connection().is_some() => Some(taker),
+            Direction::Output(_) | Direction::Input(_) => None,
         };
         let patience = call
             .caller
