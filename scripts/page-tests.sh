@@ -7,6 +7,10 @@ prepare_pages() {
         skip 2 "node is too old ($(node --version)): the tests in a browser need 20"
         return 1
     fi
+    if ! npm ci --prefix web/tests --ignore-scripts --no-audit --no-fund --silent; then
+        skip 2 "npm cannot install the packages of web/tests/package-lock.json"
+        return 1
+    fi
 }
 
 pages_work_in_a_browser() {

@@ -72,6 +72,7 @@ ends_with_overhead() {
 srt_reaches_a_listener_that_knows_nothing_of_two_links() {
     local service="srt://127.0.0.1:17410?mode=listener&passphrase=correcthorse"
     start service bash -c "exec srt-live-transmit -q '$service' file://con >'$folder/srt-out.ts'"
+    await_port udp 17410 || return 1
     tunnel_to "--connect 127.0.0.1:17410" \
         "--udp 17411=127.0.0.1:17410,unordered,deadline=500ms,name=srt --udp-deadline 500ms" || return 1
     local url="srt://127.0.0.1:17411?pkt_size=1316&latency=1000000&passphrase=correcthorse"
@@ -83,8 +84,11 @@ srt_reaches_a_listener_that_knows_nothing_of_two_links() {
 
 rtmp_reaches_a_server_that_knows_nothing_of_two_links() {
     local url=rtmp://127.0.0.1:17420/live/key
-    start service ffmpeg -loglevel error -listen 1 -i "$url" -c copy -y "$folder/rtmp.ts"
     tunnel_to "--forward 127.0.0.1:17420" "--listen 127.0.0.1:17421" || return 1
+    # `serve` has tried the target: the service takes only one connection in its life.
+    await serve 5 "nothing listens there" || return 1
+    start service ffmpeg -loglevel error -listen 1 -i "$url" -c copy -y "$folder/rtmp.ts"
+    await_port tcp 17420 || return 1
     camera_over_an_outage flv rtmp://127.0.0.1:17421/live/key || return 1
     sleep 3
     has_pictures "$folder/rtmp.ts" 240
@@ -95,9 +99,12 @@ rist_reaches_a_receiver_that_knows_nothing_of_two_links() {
         -o udp://127.0.0.1:17431
     start output ffmpeg -loglevel error -t 14 -i udp://127.0.0.1:17431 -c copy -y "$folder/rist-out.ts"
     local output=${processes[-1]}
+    await_port udp 17430 && await_port udp 17431 || return 1
     tunnel_to "--connect 127.0.0.1:17430" \
         "--udp 17432=127.0.0.1:17430,unordered,deadline=500ms,name=rist --udp-deadline 500ms" || return 1
     start sender ristsender -S 0 -v 3 -i udp://127.0.0.1:17433 -o "rist://127.0.0.1:17432?buffer=1000"
+    await_port udp 17433 || return 1
+    # The ends shake hands.
     sleep 1
     camera_over_an_outage mpegts "udp://127.0.0.1:17433?pkt_size=1316" || return 1
     sleep 2

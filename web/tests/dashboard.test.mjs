@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { after, afterEach, before, describe, it } from 'node:test';
 
 import { checkAccessibility, checkLayout, keep, launch, open } from './browser.mjs';
-import { Bed, freePort } from './programs.mjs';
+import { Bed, freePort, watch } from './programs.mjs';
 
 const DASHBOARD = /dashboard at (http:\/\/[\d.:]+\/)/;
 /** Longest wait for a page. */
@@ -47,6 +47,7 @@ function waitForState(page, path, state) {
 describe('a sender over two links', () => {
   const bed = new Bed();
   let emulate;
+  let send;
   let url;
 
   before(async () => {
@@ -56,7 +57,7 @@ describe('a sender over two links', () => {
     emulate = bed.start('emulate', 'web/tests/two-links.toml', '--to', receiver.address);
     const [, first] = await emulate.waitFor(/wifi\D*(127\.0\.0\.1:\d+)/);
     const [, second] = await emulate.waitFor(/lte\D*(127\.0\.0\.1:\d+)/);
-    const send = bed.start('send', '--to', first, '--via', 'lo', '--to', second, '--via', 'lo',
+    send = bed.start('send', '--to', first, '--via', 'lo', '--to', second, '--via', 'lo',
       '--key', camera.file, '--peer', receiver.key, '--dashboard', '0', 'test:');
     [, url] = await send.waitFor(DASHBOARD);
   });
@@ -87,13 +88,14 @@ describe('a sender over two links', () => {
   it('shows a link that fails within two seconds, and its return', async () => {
     const { page, problems } = await open(browser, url);
     await waitForState(page, 0, 'active');
+    const allows = watch(emulate, send);
     const at = Date.now();
     emulate.say('wifi down');
     const failed = page.locator('tr[data-path="0"]:is([data-state="suspect"], [data-state="out"])');
     await failed.waitFor(LIMIT);
     const shownAfter = Date.now() - at;
     console.log(`        the failed link is shown after ${shownAfter} ms`);
-    assert.ok(shownAfter < 2_000, `${shownAfter} ms`);
+    assert.ok(allows(shownAfter < 2_000, 'a link that fails'), `${shownAfter} ms`);
     await page.locator('#events li', { hasText: 'path 0 lo: out' }).first().waitFor(LIMIT);
     await keep(page, 'failed-link');
     emulate.say('wifi up');

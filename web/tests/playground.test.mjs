@@ -74,6 +74,19 @@ async function hashOf(page, side = 'A') {
   return page.textContent(`[data-hash=${side}]`);
 }
 
+/// Waits until address and results have been the same for two seconds.
+async function settle(page) {
+  let [last, since] = [null, Date.now()];
+  while (Date.now() - since < 2_000) {
+    const now = await page.evaluate(() => {
+      const hashes = document.getElementById('hashes');
+      return [location.hash, hashes.dataset.state, hashes.textContent].join();
+    });
+    if (now !== last) [last, since] = [now, Date.now()];
+    await page.waitForTimeout(100);
+  }
+}
+
 /// Hashes of record: the native program has the same (`engine.test.mjs`).
 const TEN = [
   'two-paths',
@@ -148,7 +161,7 @@ test('a link opens the same run elsewhere', async (t) => {
     PATIENCE,
   );
   // The last change has to reach the address and the results.
-  await page.waitForTimeout(1_500);
+  await settle(page);
   const hashes = [await hashOf(page, 'A'), await hashOf(page, 'B')];
   assert.notEqual(hashes[0], plain);
   assert.notEqual(hashes[0], hashes[1]);
@@ -173,7 +186,7 @@ test('an edited text travels in the link, and mistakes are shown at their line',
   await write(rate('3'), 'rate = "2 Mbit/s"');
   await page.waitForSelector('#problem', { state: 'hidden', ...PATIENCE });
   await page.waitForFunction(() => /text=/.test(location.hash), null, PATIENCE);
-  await page.waitForTimeout(1_000);
+  await settle(page);
   const edited = await hashOf(page);
   assert.notEqual(edited, first);
   const other = await open(t, new URL(page.url()).hash);
@@ -216,7 +229,9 @@ test('the keyboard is enough', async (t) => {
   await focusBy('#play');
   const label = await page.textContent('#play');
   await page.keyboard.press('Enter');
-  await page.waitForFunction((old) => document.getElementById('play').textContent !== old, label);
+  await page.waitForFunction(
+    (old) => document.getElementById('play').textContent !== old, label, PATIENCE,
+  );
 });
 
 test('cutting a link loses packets at once', async (t) => {
@@ -254,7 +269,8 @@ test('files are downloaded', async (t) => {
   const names = [];
   page.on('download', (download) => names.push(download.suggestedFilename()));
   await page.click('[data-export=csv]');
-  while (names.length < 4) await page.waitForEvent('download', PATIENCE);
+  const deadline = Date.now() + PATIENCE.timeout;
+  while (names.length < 4 && Date.now() < deadline) await page.waitForTimeout(50);
   assert.deepEqual(names, ['paths.csv', 'flows.csv', 'links.csv', 'frames.csv']);
 });
 
@@ -271,8 +287,13 @@ for (const size of Object.keys(WIDTHS)) {
         // A picture moves: two screenshots of it differ.
         const stage = page.locator('.stage canvas').first();
         const one = await stage.screenshot();
-        await page.waitForTimeout(500);
-        assert.notDeepEqual(await stage.screenshot(), one);
+        const deadline = Date.now() + PATIENCE.timeout;
+        let isSame = true;
+        while (isSame && Date.now() < deadline) {
+          await page.waitForTimeout(100);
+          isSame = one.equals(await stage.screenshot());
+        }
+        assert.ok(!isSame, 'it stands still');
       }
     });
   }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const PROGRAM = process.env.ANABRANCH ?? 'target/debug/anabranch';
 /** Longest wait for a line of a program. */
@@ -39,6 +40,24 @@ export class Bed {
   }
 }
 
+/** Report of a program whose due work waited for a processor. */
+const SLOW = 'too slow to keep time';
+
+/**
+ * Watches whether this machine keeps time. Returns a function that tells whether `isSo`, or whether
+ * that cannot be judged here, which it prints.
+ */
+export function watch(...programs) {
+  const delays = monitorEventLoopDelay({ resolution: 10 });
+  delays.enable();
+  return (isSo, what) => {
+    delays.disable();
+    const isSlow = delays.max > 100e6 || programs.some((program) => program.said.includes(SLOW));
+    if (!isSo && isSlow) console.log(`NOT JUDGED: ${what}: this machine is ${SLOW}`);
+    return isSo || isSlow;
+  };
+}
+
 /** A running program and its standard error. */
 export class Running {
   said = '';
@@ -59,7 +78,8 @@ export class Running {
   async waitFor(pattern) {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
-      const match = pattern.exec(this.said);
+      // Whole lines only.
+      const match = pattern.exec(this.said.slice(0, this.said.lastIndexOf('\n') + 1));
       if (match) return match;
       if (Date.now() > deadline || this.#child.exitCode !== null) {
         throw new Error(`it has not said ${pattern}:\n${this.said}`);
@@ -79,11 +99,15 @@ export class Running {
   }
 }
 
-/** Returns a port that is free now. */
+/** Returns a free port of those that no system gives to sockets that ask for none. */
 export async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  const { port } = server.address();
-  await new Promise((resolve) => { server.close(resolve); });
-  return port;
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    const isFree = await new Promise((resolve) => {
+      server.on('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((resolve) => { server.close(resolve); });
+    if (isFree) return port;
+  }
 }

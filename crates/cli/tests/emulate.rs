@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use bed::{Bed, PATIENCE, Running, run};
+use bed::{Bed, PATIENCE, Running, free_port, run};
 
 /// Two routes with 10 ms back. The first has 40 ms there, and the second loses every packet there.
 const NETWORK: &str = r#"
@@ -163,7 +163,7 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     std::fs::write(&file, swapped).unwrap();
     let server = socket();
     let to = server.local_addr().unwrap().to_string();
-    let own = socket().local_addr().unwrap().to_string();
+    let own = format!("127.0.0.1:{}", free_port());
     let listen = format!("lte={own}");
     let fixed = ["emulate", file.to_str().unwrap(), "--to", &to];
     let listening_at = ["--listen", "127.0.0.1:0", "--listen", &listen];
@@ -198,8 +198,10 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     input.write_all(b"wifi down\n").unwrap();
     program.wait_for("wifi: down");
     client.send_to(b"lost", wifi).unwrap();
-    // Wait until the emulator has read the line: a millisecond, unless the machine is busy.
-    std::thread::sleep(Duration::from_millis(500));
+    // The emulator reads all its sockets before another packet leaves, 80 ms later.
+    client.send_to(b"after", lte).unwrap();
+    let (length, _) = server.recv_from(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"after");
     input.write_all(b"wifi up\nwifi rate 8kbit/s\n").unwrap();
     program.wait_for("wifi, there: rate 8 kbit/s");
     let sent_at = Instant::now();

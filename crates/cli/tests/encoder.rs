@@ -20,7 +20,8 @@ use anabranch_units::DataRate;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use serde_json::Value;
 
-use bed::{Bed, Running, anabranch, transport_stream_of};
+use bed::punctual::Watch;
+use bed::{Bed, Running, anabranch, free_port, transport_stream_of};
 
 /// Starts a relay whose link has this rate and 20 ms of delay in each direction.
 fn relay(target: &str, rate: DataRate) -> Relay {
@@ -49,21 +50,23 @@ fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
     let relay = relay(&address, DataRate::from_megabits_per_second(4));
     let to = relay.listen_addr(0).to_string();
     let stats = ["--stats", &bed.text("send.json")];
-    let began = Instant::now();
+    let (watch, began) = (Watch::start(), Instant::now());
     let mut send = bed.send(&to, &bed.text("in.ts"), &stats);
     let reported_line = send.wait_for("your encoder sends");
-    assert!(began.elapsed() < Duration::from_secs(8), "{reported_line}");
+    let is_soon = began.elapsed() < Duration::from_secs(8);
+    let allows = |is_so| watch.allows(is_so, "the report of an overload", &[]);
+    assert!(allows(is_soon), "{reported_line}");
     let [encoder, links] = rates(&reported_line)[..] else {
         panic!("{reported_line}")
     };
-    assert!((5.4..6.6).contains(&encoder), "{reported_line}");
-    assert!((3.0..4.4).contains(&links), "{reported_line}");
+    assert!(allows((5.4..6.6).contains(&encoder)), "{reported_line}");
+    assert!(allows((3.0..4.4).contains(&links)), "{reported_line}");
     let reported_line = recv.wait_for("the links carry");
     let [encoder, links] = rates(&reported_line)[..] else {
         panic!("{reported_line}")
     };
-    assert!((4.5..8.5).contains(&encoder), "{reported_line}");
-    assert!((2.8..4.2).contains(&links), "{reported_line}");
+    assert!(allows((4.5..8.5).contains(&encoder)), "{reported_line}");
+    assert!(allows((2.8..4.2).contains(&links)), "{reported_line}");
     send.finish();
     recv.finish();
     for file in ["send.json", "recv.json"] {
@@ -121,11 +124,6 @@ fn encode(to: SocketAddr, bitrate: &AtomicU64, span: Duration) {
     }
 }
 
-fn free_port() -> SocketAddr {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket.local_addr().unwrap()
-}
-
 fn get(address: &str, path: &str) -> Value {
     let mut connection = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -142,7 +140,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
     let relay = relay(&address, DataRate::from_megabits_per_second(2));
     let to = relay.listen_addr(0).to_string();
-    let input = free_port();
+    let input = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let (name, key) = (format!("udp://{input}"), bed.text("sender.key"));
     let mut command = anabranch();
     command.args(["send", "--to", &to, "--key", &key, "--metrics", "0"]);
@@ -163,6 +161,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
         });
         lines.collect::<Vec<Value>>()
     });
+    let watch = Watch::start();
     encode(input, &bitrate, Duration::from_secs(15));
     let target = get(&metrics, "/target");
     send.interrupt();
@@ -171,21 +170,18 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     let lines = reader.join().unwrap();
     assert_eq!(code, 0, "{sent}\n{received}");
 
+    let allows = |is_so| watch.allows(is_so, "an encoder that follows", &[&sent, &received]);
     // The target begins with the minimum and reaches the link's rate.
     assert_eq!(lines[0]["event"], "target");
     assert_eq!(lines[0]["target_bps"], 300_000);
     let last = lines.last().unwrap();
     let range = 1.0e6..2.0e6;
-    assert!(
-        range.contains(&last["target_bps"].as_f64().unwrap()),
-        "{lines:#?}"
-    );
-    assert!(
-        range.contains(&target["target_bps"].as_f64().unwrap()),
-        "{target}"
-    );
+    let is_reached = range.contains(&last["target_bps"].as_f64().unwrap());
+    assert!(allows(is_reached), "{lines:#?}");
+    let is_reached = range.contains(&target["target_bps"].as_f64().unwrap());
+    assert!(allows(is_reached), "{target}");
     let media = last["media_bps"].as_f64().unwrap();
-    assert!((0.7e6..2.2e6).contains(&media), "{lines:#?}");
+    assert!(allows((0.7e6..2.2e6).contains(&media)), "{lines:#?}");
     for pair in lines.windows(2) {
         let [before, after] = [&pair[0], &pair[1]].map(|line| line["target_bps"].as_f64().unwrap());
         let [since, at] = [&pair[0], &pair[1]].map(|line| line["t"].as_f64().unwrap());
@@ -193,7 +189,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
         assert!(after < before || at - since > 0.49, "{pair:#?}");
     }
     // Nearly all frames arrive: none is given up.
-    assert!(!sent.contains("your encoder sends"), "{sent}");
+    assert!(allows(!sent.contains("your encoder sends")), "{sent}");
     let (_, frames) = received.split_once("frames: ").unwrap();
     let count = |unit: &str| -> f64 {
         let before = frames.split(unit).next().unwrap();
@@ -205,6 +201,6 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
             .unwrap()
     };
     let (complete, dropped) = (count(" complete"), count(" dropped"));
-    assert!(complete > 350.0, "{received}");
-    assert!(dropped <= complete * 0.01, "{sent}\n{received}");
+    assert!(allows(complete > 350.0), "{received}");
+    assert!(allows(dropped <= complete * 0.01), "{sent}\n{received}");
 }

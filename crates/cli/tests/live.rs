@@ -4,13 +4,12 @@
 mod bed;
 
 use std::io::Read;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bed::{Running, anabranch, keygen};
+use bed::{Running, anabranch, free_port, keygen, wait_for_bytes};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -27,13 +26,11 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let sender_public = keygen(&folder.path().join("sender.key"));
         let receiver_public = keygen(&folder.path().join("receiver.key"));
-        // A free port, which is used a moment later.
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         Bed {
             folder,
             sender_public,
             receiver_public,
-            address: socket.local_addr().unwrap().to_string(),
+            address: format!("127.0.0.1:{}", free_port()),
         }
     }
 
@@ -83,7 +80,7 @@ fn assert_that_a_second_receiver_goes_on(bed: &Bed, mut send: Running) {
     let mut second = bed.recv(&bed.path("second.ts"), Stdio::null());
     second.wait_for("connected to ");
     send.wait_for("connected again");
-    wait(Duration::from_millis(500));
+    wait_for_bytes(&bed.path("second.ts"), 1);
     send.signal(Signal::TERM);
     let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");
@@ -187,7 +184,7 @@ fn a_signal_ends_a_receiver_that_waits_for_the_reader_of_its_pipe() {
 fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
     let bed = Bed::new();
     let send = bed.send(&[], &bed.fifo());
-    wait(Duration::from_millis(500));
+    send.wait_for_signal_handler();
     send.signal(Signal::TERM);
     let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");
@@ -197,7 +194,7 @@ fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
 fn a_signal_ends_a_sender_that_nobody_answers_and_it_says_so() {
     let bed = Bed::new();
     let send = bed.send(&[], Path::new(TEST_PICTURE));
-    wait(Duration::from_millis(500));
+    send.wait_for_signal_handler();
     send.signal(Signal::TERM);
     let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");

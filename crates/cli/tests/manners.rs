@@ -19,13 +19,8 @@ use anabranch_link::{LinkConfig, QueueLimit};
 use anabranch_units::{DataRate, Seed};
 use rustix::process::{Pid, Signal, kill_process};
 
-use bed::{Bed, PATIENCE, anabranch, run, transport_stream};
-
-/// Returns a free port, which is used a moment later.
-fn free_port() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket.local_addr().unwrap().port()
-}
+use bed::punctual::Watch;
+use bed::{Bed, UNHURRIED, anabranch, free_port, run, transport_stream, wait_for_bytes};
 
 /// Returns the number after `before` in the output.
 fn number_after(said: &str, before: &str) -> f64 {
@@ -41,11 +36,16 @@ fn number_after(said: &str, before: &str) -> f64 {
 #[test]
 fn the_summary_at_a_takeover_is_of_the_session_that_is_over() {
     let bed = Bed::new();
-    let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
-    let mut first = bed.send(&address, "test:", &[]);
-    recv.wait_for("connected");
-    first.wait_for("connected");
-    std::thread::sleep(Duration::from_millis(1_500));
+    let options = ["--report", "200 ms"];
+    let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &options);
+    let first = bed.send(&address, "test:", &[]);
+    loop {
+        let line = recv.wait_for(" s: frames ");
+        let elapsed: f64 = line.split(" s:").next().unwrap().parse().unwrap();
+        if elapsed >= 1.5 && number_after(&line, " s: frames ") >= 10.0 {
+            break;
+        }
+    }
     let second = bed.send(&address, "test:", &["--duration", "1 s"]);
     let summary = recv.wait_for("session of");
     assert!(number_after(&summary, "session of ") >= 1.4, "{summary}");
@@ -120,7 +120,7 @@ fn a_recording_is_overwritten_by_video_alone() {
     let failed = run(&[&start[..], &["--allow", &bed.sender_public, &output]].concat());
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert_eq!(std::fs::read(bed.path("out.ts")).unwrap(), b"yesterday");
-    let (recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    let (recv, address) = bed.recv(&bed.sender_public, &output, &UNHURRIED);
     let stream = transport_stream(10);
     std::fs::write(bed.path("in.ts"), &stream).unwrap();
     bed.send(&address, &bed.text("in.ts"), &[]).finish();
@@ -205,7 +205,7 @@ fn outputs_and_paths_that_cannot_be_meant_are_refused() {
 fn rtp_is_taken_in_at_an_address_that_vlc_writes() {
     let bed = Bed::new();
     let output = bed.text("out.ts");
-    let (recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    let (recv, address) = bed.recv(&bed.sender_public, &output, &UNHURRIED);
     let port = free_port();
     let mut send = bed.send(&address, &format!("udp://@:{port}"), &[]);
     send.wait_for("connected");
@@ -221,7 +221,7 @@ fn rtp_is_taken_in_at_an_address_that_vlc_writes() {
         std::thread::sleep(Duration::from_millis(10));
     }
     // The last bytes leave after a pause of the input.
-    std::thread::sleep(Duration::from_millis(500));
+    wait_for_bytes(&bed.path("out.ts"), stream.len());
     send.interrupt();
     let (code, said) = send.finish();
     assert_eq!(code, 0, "{said}");
@@ -239,9 +239,10 @@ fn an_input_that_is_silent_or_no_video_is_told_within_two_seconds() {
     let port = free_port();
     let mut send = bed.send(&address, &format!("udp://127.0.0.1:{port}"), &[]);
     send.wait_for("connected");
-    let connected_at = Instant::now();
+    let (watch, connected_at) = (Watch::start(), Instant::now());
     send.wait_for("nothing has come yet");
-    assert!(connected_at.elapsed() < Duration::from_secs(2));
+    let is_in_time = connected_at.elapsed() < Duration::from_secs(2);
+    assert!(watch.allows(is_in_time, "a silent input", &[&send.said]));
     let camera = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let began_at = Instant::now();
     let teller = std::thread::spawn(move || {
@@ -252,7 +253,8 @@ fn an_input_that_is_silent_or_no_video_is_told_within_two_seconds() {
         }
     });
     send.wait_for("RTP of payload type 96");
-    assert!(began_at.elapsed() < Duration::from_secs(2));
+    let is_in_time = began_at.elapsed() < Duration::from_secs(2);
+    assert!(watch.allows(is_in_time, "an input without video", &[&send.said]));
     teller.join().unwrap();
     send.interrupt();
     assert_eq!(send.finish().0, 0);
@@ -270,9 +272,11 @@ fn standard_input_that_is_silent_is_told() {
     let arguments = [&arguments[..], &[&bed.receiver_public, "-"]].concat();
     let mut send = bed::Running::start_with(&arguments, Stdio::piped());
     let stdin = send.child.stdin.take();
-    let started_at = Instant::now();
+    let (watch, started_at) = (Watch::start(), Instant::now());
     send.wait_for("standard input: nothing has come yet");
-    assert!(started_at.elapsed() < Duration::from_secs(2) + PATIENCE / 10);
+    // The start of the program takes some time, too.
+    let is_in_time = started_at.elapsed() < Duration::from_millis(3_500);
+    assert!(watch.allows(is_in_time, "a silent input", &[&send.said]));
     drop(stdin);
 }
 

@@ -11,12 +11,7 @@ use anabranch_srt::{Caller, Entropy, Settings};
 use anabranch_units::{Duration, Instant};
 use serde_json::Value;
 
-use bed::{Bed, Running, anabranch, get, run, transport_stream};
-
-fn free_port() -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    socket.local_addr().unwrap().port()
-}
+use bed::{Bed, Running, UNHURRIED, anabranch, free_port, get, run, transport_stream};
 
 /// Sends a film to `port`, slowly enough for the socket's buffer.
 fn send_film(port: u16, film: &[u8]) {
@@ -72,7 +67,8 @@ fn a_stream_of_another_protocol_beside_a_sender_of_ours() {
     let source = format!("van=udp://127.0.0.1:{port}");
     let outputs = bed.text("{name}.ts");
     let camera = format!("{}=camera", bed.sender_public);
-    let (mut recv, address) = bed.recv(&camera, &outputs, &["--listen", &source]);
+    let options = [&["--listen", &source], &UNHURRIED[..]].concat();
+    let (mut recv, address) = bed.recv(&camera, &outputs, &options);
     let films = [transport_stream(30), transport_stream(40)];
     std::fs::write(bed.path("camera-in.ts"), &films[0]).unwrap();
     let send = bed.send(&address, &bed.text("camera-in.ts"), &[]);

@@ -38,7 +38,7 @@ fn pairing(bed: &Bed, options: &[&str]) -> (Running, String, String) {
 
 fn send(bed: &Bed, machine_name: &str, words: &[&str]) -> (i32, String) {
     let mut command = machine(bed, machine_name);
-    command.arg("send").args(["--timeout", "4 s"]).args(words);
+    command.arg("send").args(["--timeout", "8 s"]).args(words);
     Running::of(&mut command).finish()
 }
 

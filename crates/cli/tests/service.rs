@@ -6,21 +6,51 @@ mod bed;
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
+use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream, wait_until};
 
-/// Reads messages to the service manager, until one contains `part`.
-fn wait_for(manager: &UnixDatagram, part: &str) {
-    let mut heard = String::new();
-    let mut buffer = [0; 4_096];
-    while !heard.contains(part) {
-        let count = manager.recv(&mut buffer);
-        let count = count.unwrap_or_else(|error| panic!("{part}: {error}: {heard}"));
-        heard += &String::from_utf8_lossy(&buffer[..count]);
-        heard.push('\n');
+/// A service manager: it reads all messages as they come, since a program waits for room in a queue
+/// of ten.
+struct Manager {
+    messages: mpsc::Receiver<String>,
+    heard: String,
+}
+
+impl Manager {
+    fn start(socket: &Path) -> Manager {
+        let socket = UnixDatagram::bind(socket).unwrap();
+        let (heard, messages) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 4_096];
+            while let Ok(count) = socket.recv(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+                if heard.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        Manager {
+            messages,
+            heard: String::new(),
+        }
+    }
+
+    /// Waits for a message with this part.
+    fn wait_for(&mut self, part: &str) {
+        loop {
+            let next = self.messages.recv_timeout(PATIENCE);
+            let next = next.unwrap_or_else(|error| panic!("{part}: {error}: {}", self.heard));
+            self.heard += &format!("{next}\n");
+            if next.contains(part) {
+                return;
+            }
+        }
     }
 }
 
@@ -39,8 +69,7 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     );
     fs::write(&config, text).unwrap();
     let socket = bed.path("notify");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut manager = Manager::start(&socket);
     let mut command = anabranch();
     command.args(["recv", "--keep-listening", "--config"]);
     command.arg(&config).env("NOTIFY_SOCKET", &socket);
@@ -48,25 +77,23 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     let mut recv = Running::of(&mut command);
     let line = recv.wait_for("listening at ");
     let address = line.split_whitespace().nth(2).unwrap();
-    wait_for(&manager, "READY=1");
-    wait_for(&manager, "WATCHDOG=1");
+    manager.wait_for("READY=1");
+    manager.wait_for("WATCHDOG=1");
     let film = bed.path("in.ts");
     fs::write(&film, transport_stream(50)).unwrap();
     let (code, said) = bed.send(address, film.to_str().unwrap(), &[]).finish();
     assert_eq!(code, 0, "{said}");
-    wait_for(&manager, "STATUS=sessions: ");
+    manager.wait_for("STATUS=sessions: ");
     recv.wait_for("session over");
-    // The next sample detects the end.
-    std::thread::sleep(Duration::from_millis(500));
+    let lines = || fs::read_to_string(&events).unwrap_or_default();
+    wait_until("an event without its command", || {
+        (lines().lines().count() == 2).then_some(())
+    });
     recv.interrupt();
-    wait_for(&manager, "STOPPING=1");
+    manager.wait_for("STOPPING=1");
     let (code, said) = recv.finish();
     assert_eq!(code, 0, "{said}");
-    let mut event_lines: Vec<_> = fs::read_to_string(&events)
-        .unwrap()
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let mut event_lines: Vec<_> = lines().lines().map(str::to_owned).collect();
     event_lines.sort_unstable();
     assert_eq!(
         event_lines,
@@ -118,18 +145,6 @@ fn is_running(pid: &str) -> bool {
         .next()
         .and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z')
-}
-
-/// Polls `look` until it returns a value.
-fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 mod bed;
 
-use bed::{Bed, transport_stream};
+use bed::{Bed, UNHURRIED, transport_stream};
 
 /// Returns the film with `count` null packets behind every eighth packet.
 fn stuffed(film: &[u8], count: usize) -> Vec<u8> {
@@ -19,9 +19,9 @@ fn null_packets_are_not_sent_and_the_output_has_the_inputs_bytes() {
     let film = bed.text("film.ts");
     let input = stuffed(&transport_stream(50), 3);
     std::fs::write(&film, &input).unwrap();
-    for (options, is_whole) in [(&[][..], true), (&["--latency", "min"], false)] {
+    for (options, is_whole) in [(UNHURRIED, true), (["--latency", "min"], false)] {
         let output = bed.text("received.ts");
-        let (receiver, to) = bed.recv(&bed.sender_public, &output, options);
+        let (receiver, to) = bed.recv(&bed.sender_public, &output, &options);
         let (code, said) = bed.send(&to, &film, &[]).finish();
         assert_eq!(code, 0, "{said}");
         assert!(said.contains("% of the input) were not sent"), "{said}");

@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use bed::{Bed, PATIENCE, Running};
+use bed::{Bed, PATIENCE, Running, free_port};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
@@ -111,10 +111,7 @@ async fn connections_are_forwarded_and_each_half_ends_for_itself() {
 #[tokio::test]
 async fn a_target_where_nobody_listens_is_named_once_and_http_is_answered() {
     let bed = Bed::new();
-    let closed = {
-        let listener = TcpListener::bind(LOOPBACK).await.unwrap();
-        listener.local_addr().unwrap().to_string()
-    };
+    let closed = format!("127.0.0.1:{}", free_port());
     let (mut serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &closed]);
     serve.wait_for("nothing listens there; it may come later");
     let (_proxy, listening) = proxy(&bed, &address, &["--listen"]);
@@ -139,10 +136,7 @@ async fn a_target_where_nobody_listens_is_named_once_and_http_is_answered() {
 async fn applications_say_where_to_by_socks5_and_http() {
     let bed = Bed::new();
     let origin = backwards().await;
-    let closed = {
-        let listener = TcpListener::bind(LOOPBACK).await.unwrap();
-        listener.local_addr().unwrap()
-    };
+    let closed = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let (origin_text, closed_text) = (origin.to_string(), closed.to_string());
     let options = ["--connect", &origin_text, "--connect", &closed_text];
     let (_serve, address) = serve(&bed, "127.0.0.1:0", &options);
@@ -227,6 +221,8 @@ async fn a_rule_for_a_port_does_not_reach_this_machine_and_the_refusal_is_record
             assert!(heard.starts_with("HTTP/1.1 403 "), "{form}{heard}");
         }
     }
+    serve.interrupt();
+    serve.finish();
     let events = std::fs::read_to_string(&stats).unwrap();
     let count = events.matches("\"event\":\"connection-refused\"").count();
     assert_eq!(count, 11, "{events}");
@@ -273,6 +269,8 @@ async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_t
     write("# nobody\n".to_owned(), 3);
     serve.wait_for("0 proxies are let in");
     assert!(in_time(open.read(&mut [0; 10])).await.is_err());
+    serve.interrupt();
+    serve.finish();
     let events = std::fs::read_to_string(&stats).unwrap();
     let connected = format!("\"target\":\"127.0.0.1:{other}\"");
     assert!(events.contains("\"event\":\"connection\"") && events.contains(&connected));
@@ -442,7 +440,9 @@ async fn an_application_that_does_not_read_holds_the_origin_up_and_one_that_leav
 async fn a_server_that_is_started_again_is_found_again() {
     let bed = Bed::new();
     let origin = backwards().await.to_string();
-    let (first, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    // Nothing takes the port while no server has it.
+    let listen = format!("127.0.0.1:{}", free_port());
+    let (first, address) = serve(&bed, &listen, &["--forward", &origin]);
     let (mut proxy, listening) = proxy(&bed, &address, &["--listen"]);
     let mut broken = TcpStream::connect(listening[0]).await.unwrap();
     broken.write_all(b"half").await.unwrap();

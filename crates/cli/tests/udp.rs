@@ -12,15 +12,10 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use bed::{Bed, PATIENCE, run, transport_stream};
+use bed::{Bed, PATIENCE, UNHURRIED, free_port, run, transport_stream};
 
 fn loopback() -> UdpSocket {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
-}
-
-/// Returns a free port, which is used a moment later.
-fn free_port() -> u16 {
-    loopback().local_addr().unwrap().port()
 }
 
 /// Sends to the port from these sockets in turn, every 5 ms for two seconds, each after its header.
@@ -83,7 +78,7 @@ fn a_multicast_stream_comes_and_goes_by_the_interfaces_that_are_named() {
     player.set_read_timeout(Some(PATIENCE)).unwrap();
     let port = player.local_addr().unwrap().port();
     let output = format!("udp://{group}:{port}?ttl=8&localaddr=127.0.0.1&rcvbuf=100000");
-    let (_recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    let (_recv, address) = bed.recv(&bed.sender_public, &output, &UNHURRIED);
     let port = free_port();
     let input = format!("udp://127.0.0.1@239.255.78.1:{port}?rcvbuf=100000");
     let mut send = bed.send(&address, &input, &[]);

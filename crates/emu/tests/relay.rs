@@ -1,20 +1,28 @@
 //! Relays on loopback, in real time. Early arrivals are errors; limits for late ones are generous,
 //! since the machine may be busy.
 
+mod punctual;
+
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::thread;
 use std::time::Duration as StdDuration;
 
 use anabranch_emu::{LinkDirection, Relay, RelayConfig, RelayError, RelayLink};
 use anabranch_link::{
-    Discipline, DropCause, FqCoDelOptions, LinkChange, LinkConfig, LossModel, QueueLimit,
+    Discipline, DropCause, FqCoDelOptions, LinkChange, LinkConfig, LinkStatistics, LossModel,
+    QueueLimit,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use rustix::net::sockopt::{set_ip_recvtos, set_ip_tos};
 
+use punctual::Watch;
+
 const GENEROUS: StdDuration = StdDuration::from_millis(50);
+/// Limit for any wait.
+const PATIENCE: StdDuration = StdDuration::from_secs(20);
 
 fn loopback() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
@@ -22,9 +30,7 @@ fn loopback() -> SocketAddr {
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(loopback()).expect("a port of loopback");
-    socket
-        .set_read_timeout(Some(StdDuration::from_secs(2)))
-        .expect("a timeout");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     socket
 }
 
@@ -64,6 +70,31 @@ fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
     (buffer[..len].to_vec(), from)
 }
 
+/// Waits until the statistics of the first link there are as wanted.
+fn wait_until(relay: &Relay, is_so: impl Fn(&LinkStatistics) -> bool) {
+    let began = now();
+    loop {
+        let seen = relay.statistics(0).forward.link;
+        if is_so(&seen) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{seen:?}");
+        pause(StdDuration::from_millis(1));
+    }
+}
+
+/// Sends datagrams of 1,000 bytes with their headers. The relay's socket never holds more than 50.
+fn send_many(client: &UdpSocket, relay: &Relay, count: u64) {
+    for sent_count in 1..=count {
+        client
+            .send_to(&[0; 972], relay.listen_addr(0))
+            .expect("sent");
+        if sent_count % 50 == 0 {
+            wait_until(relay, |seen| seen.offered_packets >= sent_count);
+        }
+    }
+}
+
 fn with_delay(millis: u64) -> LinkConfig {
     LinkConfig {
         delay: Duration::from_millis(millis),
@@ -94,8 +125,8 @@ fn packets_overtake_when_the_delay_falls_if_the_link_lets_them() {
     for (overtaking, expected) in [(true, ["second", "first"]), (false, ["first", "second"])] {
         let (client, target) = (socket(), socket());
         let forward = LinkConfig {
-            delay: Duration::from_millis(600),
-            delay_schedule: vec![(Instant::from_millis(100), Duration::from_millis(10))],
+            delay: Duration::from_millis(3_000),
+            delay_schedule: vec![(Instant::from_millis(1_000), Duration::from_millis(10))],
             overtaking,
             ..LinkConfig::default()
         };
@@ -103,7 +134,7 @@ fn packets_overtake_when_the_delay_falls_if_the_link_lets_them() {
         client
             .send_to(b"first", relay.listen_addr(0))
             .expect("sent");
-        pause(StdDuration::from_millis(200));
+        pause(StdDuration::from_millis(1_200));
         client
             .send_to(b"second", relay.listen_addr(0))
             .expect("sent");
@@ -115,6 +146,7 @@ fn packets_overtake_when_the_delay_falls_if_the_link_lets_them() {
 
 #[test]
 fn each_direction_of_each_link_has_its_own_delay() {
+    let watch = Watch::start();
     let (client, target) = (socket(), socket());
     let links = [(30, 10), (5, 60)];
     let configs = links.map(|(there, back)| link(&target, with_delay(there), with_delay(back)));
@@ -137,8 +169,9 @@ fn each_direction_of_each_link_has_its_own_delay() {
         // If the quickest is not early, none is; and if it is not late, the link is not slow.
         for (measured, millis) in [(forward, there), (reverse, back)] {
             let delay = StdDuration::from_millis(millis);
+            assert!(measured >= delay, "{measured:?} for {delay:?}");
             assert!(
-                measured >= delay && measured < delay + GENEROUS,
+                watch.allows(measured < delay + GENEROUS, "the delay", &[]),
                 "{measured:?} for {delay:?}"
             );
         }
@@ -160,19 +193,22 @@ fn the_rate_is_kept_and_what_exceeds_the_queue_is_lost() {
     let relay = start(vec![link(&target, forward, LinkConfig::default())]);
     // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s. Those that leave
     // while the others arrive make room for a few more.
-    let sent_at = now();
-    for _ in 0..700 {
-        client
-            .send_to(&[0; 972], relay.listen_addr(0))
-            .expect("sent");
-    }
-    (0..500).for_each(|_| drop(receive(&target)));
-    let elapsed = sent_at.elapsed().as_secs_f64();
-    assert!((1.0..1.2).contains(&elapsed), "{elapsed}");
+    let (watch, sent_at) = (Watch::start(), now());
+    let reader = thread::spawn(move || {
+        (0..500).for_each(|_| drop(receive(&target)));
+        sent_at.elapsed().as_secs_f64()
+    });
+    send_many(&client, &relay, 700);
+    let elapsed = reader.join().expect("500 arrive");
     let statistics = relay.statistics(0).forward;
     assert_eq!(statistics.link.offered_packets, 700);
     let dropped_count = statistics.link.dropped.of(DropCause::QueueFull);
-    assert!((100..=200).contains(&dropped_count), "{dropped_count}");
+    assert!(elapsed >= 1.0 && dropped_count <= 200, "{elapsed}");
+    let is_in_time = elapsed < 1.2 && dropped_count >= 100;
+    assert!(
+        watch.allows(is_in_time, "the rate", &[]),
+        "{elapsed}, {dropped_count}"
+    );
     assert!(statistics.link.queue.max_queued_bytes > 499_000);
 }
 
@@ -181,37 +217,37 @@ fn an_outage_counts_from_the_origin_and_the_link_comes_back() {
     let (client, target) = (socket(), socket());
     let ms = StdDuration::from_millis;
     let forward = LinkConfig {
-        delay: Duration::from_millis(200),
+        delay: Duration::from_millis(800),
         outages: vec![(
-            anabranch_units::Instant::from_millis(300),
-            Duration::from_millis(300),
+            anabranch_units::Instant::from_millis(1_200),
+            Duration::from_millis(1_200),
         )],
         ..LinkConfig::default()
     };
-    let origin = now() + ms(200);
+    let origin = now() + ms(800);
     let links = vec![link(&target, forward, LinkConfig::default())];
     let relay = Relay::start(RelayConfig {
         links,
         origin: Some(origin),
     })
     .expect("started");
-    let wait_until = |at: std::time::Instant| {
+    let wait_for = |at: std::time::Instant| {
         let left = at.saturating_duration_since(now()).max(ms(1));
         let idle = socket();
         idle.set_read_timeout(Some(left)).expect("a timeout");
         assert!(idle.recv(&mut [0]).is_err());
     };
-    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is in flight, "late"
+    // Down from 1.2 to 2.4 s after the origin: "early" leaves before, "lost" is in flight, "late"
     // arrives during it.
     client
         .send_to(b"early", relay.listen_addr(0))
         .expect("sent");
     assert_eq!(receive(&target).0, b"early");
-    wait_until(origin + ms(200));
+    wait_for(origin + ms(800));
     client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
-    wait_until(origin + ms(450));
+    wait_for(origin + ms(1_800));
     client.send_to(b"late", relay.listen_addr(0)).expect("sent");
-    wait_until(origin + ms(650));
+    wait_for(origin + ms(2_600));
     client.send_to(b"back", relay.listen_addr(0)).expect("sent");
     assert_eq!(receive(&target).0, b"back");
     assert_eq!(
@@ -248,10 +284,9 @@ fn a_target_that_nobody_listens_at_is_no_error() {
             matches!(client.recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
         );
     }
+    wait_until(&relay, |seen| seen.delivered_packets == 3);
     let target = UdpSocket::bind(target_addr).expect("the port is free again");
-    target
-        .set_read_timeout(Some(StdDuration::from_secs(2)))
-        .expect("a timeout");
+    target.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     client
         .send_to(b"somebody", relay.listen_addr(0))
         .expect("sent");
@@ -261,11 +296,12 @@ fn a_target_that_nobody_listens_at_is_no_error() {
 #[test]
 fn a_relay_that_is_dropped_frees_its_ports() {
     let target = socket();
-    let relay = start(vec![link(
-        &target,
-        with_delay(10_000),
-        LinkConfig::default(),
-    )]);
+    // An address of its own, so that no other test takes the port meanwhile.
+    let link = RelayLink {
+        listen: (Ipv4Addr::new(127, 0, 0, 3), 0).into(),
+        ..link(&target, with_delay(10_000), LinkConfig::default())
+    };
+    let relay = start(vec![link]);
     let address = relay.listen_addr(0);
     assert!(UdpSocket::bind(address).is_err());
     target.send_to(b"held for 10 s", address).expect("sent");
@@ -362,14 +398,16 @@ fn the_ecn_field_passes_and_a_queue_that_marks_sets_it() {
     // 100 datagrams take 200 ms to leave, so most of them find more than ten before them, unless
     // this thread is kept from sending for that long.
     set_ip_tos(&client, Ecn::Ect1.to_bits()).expect("Linux lets it be set");
-    for _ in 0..100 {
-        client.send_to(&[0; 972], listen).expect("sent");
-    }
+    let watch = Watch::start();
+    send_many(&client, &relay, 100);
     let marks: Vec<_> = (0..100).map(|_| received_mark(&target)).collect();
     let marked_count = marks.iter().filter(|mark| **mark == Ecn::Ce).count();
     let statistics = relay.statistics(0).forward.link;
     assert_eq!(marked_count as u64, statistics.queue.marked_packets);
-    assert!((50..=90).contains(&marked_count), "{marked_count}");
+    assert!(
+        watch.allows((50..=90).contains(&marked_count), "marks of a queue", &[]),
+        "{marked_count}"
+    );
     assert!(marks.iter().all(|mark| matches!(mark, Ecn::Ect1 | Ecn::Ce)));
 
     // And back: the target answers the source.
@@ -390,16 +428,18 @@ fn every_sender_is_a_flow_of_its_own() {
         ..LinkConfig::default()
     };
     let relay = start(vec![link(&target, fair, LinkConfig::default())]);
-    for _ in 0..500 {
-        bulk.send_to(&[0; 972], relay.listen_addr(0)).expect("sent");
-    }
+    let watch = Watch::start();
+    send_many(&bulk, &relay, 500);
     thin.send_to(b"frame", relay.listen_addr(0)).expect("sent");
     // In one queue it would be behind 1 s of the others, less CoDel's drops; in a queue of its own
     // it is next. A quarter of a second is left for delays of this thread.
     let before_count = (0..500)
         .take_while(|_| receive(&target).0 != b"frame")
         .count();
-    assert!(before_count < 125, "{before_count}");
+    assert!(
+        watch.allows(before_count < 125, "a flow's own queue", &[]),
+        "{before_count}"
+    );
 }
 
 #[test]
@@ -413,7 +453,7 @@ fn a_faster_link_lets_packets_go_that_waited_for_the_slow_one() {
     client
         .send_to(b"waits", relay.listen_addr(0))
         .expect("sent");
-    std::thread::park_timeout(StdDuration::from_millis(50));
+    wait_until(&relay, |seen| seen.offered_packets == 1);
     let rate = LinkChange::Rate(DataRate::from_megabits_per_second(1));
     relay
         .change(0, LinkDirection::Forward, rate)
@@ -423,7 +463,7 @@ fn a_faster_link_lets_packets_go_that_waited_for_the_slow_one() {
         .change(0, LinkDirection::Forward, LinkChange::Down)
         .expect("valid");
     client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
-    std::thread::park_timeout(StdDuration::from_millis(50));
+    wait_until(&relay, |seen| seen.dropped.total() == 1);
     relay
         .change(0, LinkDirection::Forward, LinkChange::Up)
         .expect("valid");

@@ -371,8 +371,8 @@ mod tests {
         let (runs, ends) = (folder.path().join("runs"), folder.path().join("ends"));
         // The first two end at once, the third on SIGTERM.
         let script = format!(
-            "echo $$ >> {0}; test $(wc -l < {0}) -lt 3 && exit 1; \
-             trap 'echo >> {1}; exit' TERM; while true; do sleep 0.05; done",
+            "trap 'echo >> {1}; exit' TERM; echo $$ >> {0}; \
+             test $(wc -l < {0}) -lt 3 && exit 1; while true; do sleep 0.05; done",
             runs.display(),
             ends.display()
         );
@@ -388,7 +388,6 @@ mod tests {
             assert!(clock.now() < give_up_at, "{pids:?}");
             stop.wait_until(&clock, clock.now() + Duration::from_millis(20));
         };
-        stop.wait_until(&clock, clock.now() + Duration::from_millis(200));
         drop(supervised);
         assert!(ends.exists(), "it was asked to end");
         for pid in pids {

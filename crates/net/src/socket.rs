@@ -416,13 +416,17 @@ mod tests {
     fn arrivals_are_stamped_when_they_arrive_not_when_they_are_read() {
         let (from, to) = (loopback(), loopback());
         let clock = Clock::start();
+        let is_stamped = || {
+            let datagram = single(&to, Ecn::NotEct);
+            from.send(&datagram).expect("loopback takes it");
+            let sent_at = clock.now();
+            wait(50);
+            let (_, arrival) = received(&to, &clock, 1)[0];
+            arrival.received_at < sent_at + Duration::from_millis(25)
+        };
         // The kernel starts to stamp some time after the first request.
-        wait(100);
-        from.send(&single(&to, Ecn::NotEct))
-            .expect("loopback takes it");
-        let sent_at = clock.now();
-        wait(50);
-        let (_, arrival) = received(&to, &clock, 1)[0];
-        assert!(arrival.received_at < sent_at + Duration::from_millis(25));
+        assert!((0..400).any(|_| is_stamped()));
+        // A thread that is kept from reading changes no stamp.
+        assert!(is_stamped());
     }
 }

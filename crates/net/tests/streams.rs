@@ -194,7 +194,7 @@ async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_fa
     };
     let falls = LinkConfig {
         mtu: None,
-        mtu_schedule: vec![(Instant::from_secs(4), 1_400)],
+        mtu_schedule: vec![(Instant::from_secs(10), 1_400)],
         ..narrow.clone()
     };
     let links = vec![link("falls", target, falls), link("narrow", target, narrow)];
@@ -207,19 +207,19 @@ async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_fa
         views.iter().map(|path| path.view.mtu).collect::<Vec<_>>()
     };
     while mtus() != [Some(1_500), Some(1_492)] {
-        assert!(clock.now() < Instant::from_secs(4), "{:?}", mtus());
+        assert!(clock.now() < Instant::from_secs(10), "{:?}", mtus());
         tokio::time::sleep(StdDuration::from_millis(20)).await;
     }
     // Only the loss of packets reveals an MTU that falls.
     let bytes = pattern(7, 4_000_000);
     while mtus() != [Some(1_400), Some(1_492)] {
-        assert!(clock.now() < Instant::from_secs(40), "{:?}", mtus());
+        assert!(clock.now() < Instant::from_secs(60), "{:?}", mtus());
         let stream = client.open().expect("it is connected");
         let back = in_time(there_and_back(stream, &bytes)).await;
         assert!(back.expect("an echo") == bytes);
     }
     assert!(
-        clock.now() > Instant::from_secs(4),
+        clock.now() > Instant::from_secs(10),
         "the MTU had not fallen yet"
     );
 }
@@ -287,7 +287,7 @@ async fn several_clients_have_sessions_at_once() {
     let (_third, events) = echo.client(&keys[2], &[address]);
     // The receiver reports it, and gives it no place later either.
     let no_place = Event::Refused(Refused::ByReceiver(Refusal::NoPlace));
-    assert_eq!(events.recv_timeout(StdDuration::from_secs(2)), Ok(no_place));
+    assert_eq!(events.recv_timeout(PATIENCE), Ok(no_place));
     let later = events.recv_timeout(StdDuration::from_secs(2));
     assert!(later.is_err(), "there is no room: {later:?}");
 }

@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_connection_does_not_last_however_often_it_asks() {
-        let (_serving, address) = server(patience(200, 400));
+        let (_serving, address) = server(patience(1_000, 2_000));
         let mut connection = connect(address);
         let mut count = 0;
         while connection.write_all(REQUEST).is_ok()

@@ -361,7 +361,7 @@ mod tests {
         assert!(began_at.elapsed() >= limit);
         drop(client);
         assert!(dripping.await.unwrap().is_err());
-        let (cut, said) = heard(limit, b"GET http://a/ HT", true).await;
+        let (cut, said) = heard(request::TIMEOUT, b"GET http://a/ HT", true).await;
         assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(said, "");
     }

@@ -1,14 +1,19 @@
 //! The real program, with helpers for streams over loopback.
 
 // Each test file uses only a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
+
+#[path = "../ports/mod.rs"]
+mod ports;
+#[path = "../../../emu/tests/punctual/mod.rs"]
+pub mod punctual;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
@@ -17,7 +22,12 @@ use anabranch_video::mpeg_ts::TransportStreamWriter;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub use ports::free_port;
+
+/// Limit for any wait, far longer than the programs need: the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// A latency at which no frame is late on a busy machine, for tests of bytes and not of times.
+pub const UNHURRIED: [&str; 2] = ["--latency", "4 s"];
 
 /// A folder with two key pairs.
 pub struct Bed {
@@ -85,10 +95,15 @@ impl Bed {
 }
 
 /// A running program with its standard error.
+///
+/// Threads of a program print in any order. So a wait takes a line wherever it is: among those that
+/// earlier waits have passed over, or among the next ones. Each line is taken once.
 pub struct Running {
     pub child: Child,
     lines: mpsc::Receiver<String>,
     pub said: String,
+    /// Lines that have been read and not taken.
+    passed_over: Vec<String>,
 }
 
 impl Running {
@@ -114,10 +129,16 @@ impl Running {
             child,
             lines,
             said: String::new(),
+            passed_over: Vec::new(),
         }
     }
 
+    /// Takes the first line with this part that no wait has taken, and waits for it if needed.
     pub fn wait_for(&mut self, part: &str) -> String {
+        let mut is_it = self.passed_over.iter().map(|line| line.contains(part));
+        if let Some(index) = is_it.position(|is_it| is_it) {
+            return self.passed_over.remove(index);
+        }
         loop {
             let line = self
                 .next_line()
@@ -125,10 +146,11 @@ impl Running {
             if line.contains(part) {
                 return line;
             }
+            self.passed_over.push(line);
         }
     }
 
-    pub fn next_line(&mut self) -> Option<String> {
+    fn next_line(&mut self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => {
                 self.said += &format!("{line}\n");
@@ -139,6 +161,25 @@ impl Running {
                 panic!("it neither speaks nor ends:\n{}", self.said)
             }
         }
+    }
+
+    /// Waits until the program handles SIGTERM, which would end it before.
+    #[allow(clippy::disallowed_methods, reason = "a real program is waited for")]
+    pub fn wait_for_signal_handler(&self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        let handles_term = || {
+            let status = std::fs::read_to_string(&status).ok()?;
+            let caught = status
+                .lines()
+                .find_map(|line| line.strip_prefix("SigCgt:"))?;
+            let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
+            (caught >> (Signal::TERM.as_raw() - 1) & 1 == 1).then_some(())
+        };
+        if cfg!(target_os = "linux") {
+            wait_until("it handles no signal", handles_term);
+        }
+        // A handler consists of some parts, which are registered one after the other.
+        std::thread::sleep(Duration::from_millis(200));
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -173,6 +214,26 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Polls `look` until it returns a value.
+#[allow(clippy::disallowed_methods, reason = "a real program is waited for")]
+pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a file has at least `bytes`.
+pub fn wait_for_bytes(path: &Path, bytes: usize) {
+    let length = || path.metadata().map_or(0, |of| of.len());
+    let what = format!("{} of {bytes} bytes", path.display());
+    wait_until(&what, || (length() >= bytes as u64).then_some(()));
 }
 
 pub fn anabranch() -> Command {

@@ -9,7 +9,10 @@
 //! | `studio> TEXT` | a line for the program in that terminal |
 //! | `studio:` | the next lines are of that terminal |
 //! | `^C` | the key in the terminal of the lines before |
-//! | any other | output, in this order; other lines may stand between |
+//! | any other | output; other lines may stand between |
+//!
+//! Simulated output has the page's order. Programs in real time print from several threads,
+//! so that the order of their lines may differ; each line of the page needs one of its own.
 //!
 //! In output, `…` stands for anything. A word with a `…` is remembered: where a command has the
 //! same word, the reader writes the one that was printed.
@@ -17,14 +20,17 @@
 // Each test file uses only a part of it.
 #![allow(dead_code)]
 
+#[path = "../ports/mod.rs"]
+mod ports;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use ports::free_port;
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,12 +71,12 @@ pub type Outputs = BTreeMap<String, String>;
 /// their place.
 pub fn follow(page: &str, programs: &Path, ports: &[&str], numbers: Numbers) -> Outputs {
     let mut page = page.to_owned();
-    let free: Vec<(UdpSocket, TcpListener)> = ports.iter().map(|_| free_port()).collect();
-    for (port, (socket, _)) in ports.iter().zip(&free) {
-        let number = socket.local_addr().unwrap().port().to_string();
-        page = page.replace(port, &number);
+    for port in ports {
+        // Not one that looks like another port of the page.
+        let free = std::iter::repeat_with(|| free_port().to_string());
+        let mut free = free.filter(|free| !ports.iter().any(|port| free.contains(port)));
+        page = page.replace(port, &free.next().unwrap());
     }
-    drop(free);
     let mut reader = Reader {
         folder: tempfile::tempdir().unwrap(),
         programs: programs.to_owned(),
@@ -92,16 +98,6 @@ pub fn follow(page: &str, programs: &Path, ports: &[&str], numbers: Numbers) -> 
     reader.outputs
 }
 
-/// Returns sockets at a port that is free for UDP and TCP.
-fn free_port() -> (UdpSocket, TcpListener) {
-    let attempts = std::iter::repeat_with(|| {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let listener = TcpListener::bind(socket.local_addr().unwrap()).ok()?;
-        Some((socket, listener))
-    });
-    attempts.take(100).flatten().next().expect("a free port")
-}
-
 struct Reader {
     folder: TempDir,
     programs: PathBuf,
@@ -117,6 +113,8 @@ struct Terminal {
     command: String,
     child: Child,
     lines: mpsc::Receiver<String>,
+    /// Lines that have been read, and that no line of the page is like.
+    passed_over: Vec<String>,
 }
 
 impl Drop for Terminal {
@@ -196,6 +194,7 @@ impl Reader {
             command,
             child,
             lines,
+            passed_over: Vec::new(),
         };
         self.terminals.insert(name.to_owned(), terminal);
     }
@@ -234,21 +233,35 @@ impl Reader {
         Some(line)
     }
 
-    /// Reads lines until one is as the page shows it.
+    /// Takes a line that is as the page shows it, and reads more if needed.
     fn wait_for(&mut self, name: &str, shown: &str) {
+        let numbers = self.numbers;
+        let shown_words: Vec<&str> = shown.split_whitespace().collect();
+        let likeness = |line: &String| {
+            let line: Vec<&str> = line.split_whitespace().collect();
+            let mut words = Vec::new();
+            is_alike(&shown_words, &line, numbers, &mut words).then_some(words)
+        };
+        if numbers == Numbers::Measured {
+            let earlier = &mut self.terminal(name).passed_over;
+            let found = earlier.iter().position(|line| likeness(line).is_some());
+            if let Some(index) = found {
+                let words = likeness(&earlier.remove(index));
+                self.remembered.extend(words.unwrap_or_default());
+                return;
+            }
+        }
         loop {
             let Some(line) = self.next_line(name) else {
                 let output = self.outputs.get(name).cloned().unwrap_or_default();
                 let command = &self.terminal(name).command;
                 panic!("{command}: the page shows {shown:?}, it printed:\n{output}");
             };
-            let shown: Vec<&str> = shown.split_whitespace().collect();
-            let line: Vec<&str> = line.split_whitespace().collect();
-            let mut words = Vec::new();
-            if is_alike(&shown, &line, self.numbers, &mut words) {
+            if let Some(words) = likeness(&line) {
                 self.remembered.extend(words);
                 return;
             }
+            self.terminal(name).passed_over.push(line);
         }
     }
 

@@ -1,0 +1,135 @@
+//! A wire between a sender and a receiver, with an attacker on it.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use anabranch_secure::{Kind, classify};
+
+use super::{loopback, pause};
+
+/// Modes of a [`Tap`] for datagrams from the sender.
+pub const PASS: u8 = 0;
+/// A copy goes to the receiver from another address, and arrives first.
+pub const COPY: u8 = 1;
+/// All datagrams go by the other address, as after a NAT forgot the first; no answer comes back by
+/// the old one.
+pub const REBIND: u8 = 2;
+
+/// A wire between sender and receiver with an attacker on it. It records initiations.
+pub struct Tap {
+    receiver: SocketAddr,
+    sockets: [Arc<UdpSocket>; 2],
+    initiations: Arc<Mutex<Vec<Vec<u8>>>>,
+    pub front: SocketAddr,
+    pub own: SocketAddr,
+    pub other: SocketAddr,
+    mode: Arc<AtomicU8>,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Tap {
+    pub fn new(receiver: SocketAddr) -> Tap {
+        let socket = || {
+            let socket = UdpSocket::bind(loopback(1, 0)).expect("a port of loopback");
+            let patience = StdDuration::from_millis(50);
+            socket.set_read_timeout(Some(patience)).expect("a timeout");
+            Arc::new(socket)
+        };
+        let (front, own, other) = (socket(), socket(), socket());
+        let mode = Arc::new(AtomicU8::new(PASS));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let sender = Arc::new(Mutex::new(None));
+        let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
+        let initiations = Arc::new(Mutex::new(Vec::new()));
+        let mut tap = Tap {
+            receiver,
+            sockets: [Arc::clone(&own), Arc::clone(&other)],
+            initiations: Arc::clone(&initiations),
+            front: address(&front),
+            own: address(&own),
+            other: address(&other),
+            mode: Arc::clone(&mode),
+            is_over,
+            threads: Vec::new(),
+        };
+        let forth = {
+            let (own, other, sender) = (Arc::clone(&own), Arc::clone(&other), Arc::clone(&sender));
+            let mode = Arc::clone(&mode);
+            move |datagram: &[u8], from: SocketAddr| {
+                *sender.lock().expect("no panic") = Some(from);
+                if classify(datagram) == Some(Kind::Initiation) {
+                    let mut initiations = initiations.lock().expect("no panic");
+                    initiations.push(datagram.to_vec());
+                }
+                let mode = mode.load(Ordering::Relaxed);
+                if mode != PASS {
+                    let _ = other.send_to(datagram, receiver);
+                }
+                if mode != REBIND {
+                    let _ = own.send_to(datagram, receiver);
+                }
+            }
+        };
+        tap.serve(Arc::clone(&front), forth);
+        for (socket, is_own) in [(own, true), (other, false)] {
+            let (front, sender) = (Arc::clone(&front), Arc::clone(&sender));
+            let mode = Arc::clone(&mode);
+            tap.serve(socket, move |datagram, _| {
+                let leads_back = (mode.load(Ordering::Relaxed) != REBIND) == is_own;
+                if let Some(sender) = *sender.lock().expect("no panic")
+                    && leads_back
+                {
+                    let _ = front.send_to(datagram, sender);
+                }
+            });
+        }
+        tap
+    }
+
+    fn serve(
+        &mut self,
+        socket: Arc<UdpSocket>,
+        mut take: impl FnMut(&[u8], SocketAddr) + Send + 'static,
+    ) {
+        let is_over = Arc::clone(&self.is_over);
+        self.threads.push(thread::spawn(move || {
+            let mut buffer = [0; 2_048];
+            while !is_over.load(Ordering::Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    take(&buffer[..length], from);
+                }
+            }
+        }));
+    }
+
+    pub fn set(&self, mode: u8) {
+        self.mode.store(mode, Ordering::Relaxed);
+    }
+
+    /// Sends all recorded initiations again, from the sender's address and from another, 25 times.
+    pub fn replay(&self) {
+        let initiations = self.initiations.lock().expect("no panic").clone();
+        assert!(!initiations.is_empty(), "nothing was recorded");
+        for _ in 0..25 {
+            for socket in &self.sockets {
+                for initiation in &initiations {
+                    let _ = socket.send_to(initiation, self.receiver);
+                }
+            }
+            pause(StdDuration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
