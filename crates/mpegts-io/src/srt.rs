@@ -128,25 +128,6 @@ mod tests {
         SrtAddress::of(&ForeignName::input(text).unwrap()).unwrap()
     }
 
-    /// A file's first picture, for example, is written before the handshake is over.
-    #[test]
-    fn packets_that_are_written_before_the_connection_arrive() {
-        let clock = Clock::start();
-        let listener = address("srt://127.0.0.1:0?mode=listener");
-        let (input, taker) = SrtInput::open(&listener, &clock).unwrap();
-        let port = input.local_address().unwrap().port();
-        let caller = address(&format!("srt://127.0.0.1:{port}"));
-        let output = SrtOutput::open(&caller, &clock).unwrap();
-        (0..20).for_each(|number| output.write(&[number; 188]));
-        let (mut received, until) = (Vec::new(), clock.now() + Duration::from_secs(20));
-        while received.len() < 20 {
-            assert!(clock.now() < until, "{received:?}");
-            std::thread::park_timeout(core::time::Duration::from_millis(20));
-            received.extend(taker.take().into_iter().map(|(_, bytes)| bytes[0]));
-        }
-        assert_eq!(received, (0..20).collect::<Vec<u8>>());
-    }
-
     #[test]
     fn inputs_at_one_port_get_the_packets_of_their_callers() {
         let clock = Clock::start();
@@ -190,6 +171,7 @@ mod tests {
         drop((first, second));
         srtla::socket(([127, 0, 0, 1], port).into()).expect("the port is free again");
     }
+
     /// A first picture that is lost costs a viewer all that refer to it.
     #[test]
     fn a_listener_that_answers_late_gets_the_head_of_the_stream() {

@@ -22,9 +22,6 @@ use crate::worker::Worker;
 /// Wait before another call, doubled by each call without a connection.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Longest wait of an output's packets for the answer to a call. The handshake takes two round
-/// trips, and this is twice as long as by a satellite. Older packets of a live stream are useless.
-const LONGEST_HOLD: Duration = Duration::from_millis(2_500);
 
 /// The thread of a call, which ends when this is dropped.
 #[derive(Debug)]
@@ -133,7 +130,6 @@ impl Hands {
             socket,
             caller,
             is_connected: false,
-            holds_until: now + LONGEST_HOLD,
             look_at: now,
         };
         let reason = loop {
@@ -160,13 +156,11 @@ impl Hands {
     }
 
     fn step(&mut self, call: &mut Call) {
-        // Until there is a connection, packets wait in the queue: the listener gets the stream's head.
+        // Packets wait for the connection, so that the listener gets the stream's head.
         let output = match &self.direction {
             Direction::Output(taker) if call.caller.connection().is_some() => Some(taker),
             Direction::Output(_) | Direction::Input(_) => None,
         };
-        let is_taken = call.caller.connection().is_some() || self.clock.now() >= call.holds_until;
-        let output = output.filter(|_| is_taken);
         let patience = call
             .caller
             .poll_timeout()
@@ -222,8 +216,6 @@ struct Call {
     socket: UdpSocket,
     caller: Caller,
     is_connected: bool,
-    /// End of the wait of an output's packets, if there is no connection before.
-    holds_until: Instant,
     look_at: Instant,
 }
 
