@@ -1,12 +1,13 @@
 //! Every controller by its name.
 
 use anabranch_core::control::{CongestionController, Controller, ControllerConfig, RateKind};
-use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, OptionError};
-use anabranch_units::known_names;
+use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, find};
 
 use super::bbr::{linux, quic, v3, webrtc};
 // All algorithms: a new one needs only its entry here.
 use super::*;
+
+pub use anabranch_core::options::UnknownAlgorithm as UnknownController;
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -270,29 +271,6 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
 ];
 
-/// A text that names no controller, or sets an option that the controller does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnknownController {
-    /// No controller has this name.
-    #[error(
-        "no controller is called {name:?}; known are {}",
-        known_names(name, CONTROLLERS.iter().map(|entry| entry.name))
-    )]
-    Name {
-        /// The requested name.
-        name: String,
-    },
-    /// The controller rejects the option.
-    #[error("{controller}: {error}")]
-    Option {
-        /// The controller.
-        controller: &'static str,
-        /// Reason of the rejection.
-        error: OptionError,
-    },
-}
-
 /// Name of the default controller.
 pub const DEFAULT: &str = "live-bbr";
 
@@ -318,20 +296,8 @@ pub fn by_name(text: &str) -> Result<Controller, UnknownController> {
 }
 
 fn parse(text: &str) -> Result<(&'static ControllerEntry, AlgorithmOptions), UnknownController> {
-    let (name, options) = text.split_once(':').unwrap_or((text, ""));
-    let entry = CONTROLLERS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| UnknownController::Name {
-            name: name.to_owned(),
-        })?;
-    let options = AlgorithmOptions::parse(options, entry.options).map_err(|error| {
-        UnknownController::Option {
-            controller: entry.name,
-            error,
-        }
-    })?;
-    Ok((entry, options))
+    let known = |entry: &ControllerEntry| (entry.name, entry.options);
+    find("controller", text, CONTROLLERS, known)
 }
 
 #[cfg(test)]

@@ -415,11 +415,6 @@ impl Config {
         })
     }
 
-    /// Returns the payload of a full packet of `packet_bytes`, as a share of its bytes on the wire.
-    pub(crate) fn payload_share(&self, packet_bytes: u32) -> f64 {
-        f64::from(self.fragment_bytes) / f64::from(packet_bytes)
-    }
-
     /// Returns the highest useful rate of a controller, if the encoder gets this share of it.
     pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {
@@ -427,22 +422,6 @@ impl Config {
             SourceLimits::Fixed => DataRate::MAX,
         };
         self.max_rate.unwrap_or(of_source)
-    }
-
-    /// Returns the largest payload of a fragment in packets of `packet_bytes`, of which
-    /// `header_bytes` are not payload. It is a multiple of the unit unless it is the configured
-    /// size.
-    pub(crate) fn fragment_bytes_in(&self, packet_bytes: u32, header_bytes: u32) -> u16 {
-        let room = packet_bytes.saturating_sub(header_bytes);
-        if room >= u32::from(self.fragment_bytes) {
-            return self.fragment_bytes;
-        }
-        let unit = self.mtu.map_or(1, |mtu| u32::from(mtu.unit_bytes.max(1)));
-        // Less than the configured size, which has 16 bits.
-        match room - room % unit {
-            0 => room as u16,
-            units => units as u16,
-        }
     }
 
     fn check_mtu(&self) -> Result<(), ConfigError> {

@@ -112,7 +112,7 @@ impl Forecast {
     /// Returns the age from which a packet's acknowledgement is overdue, if the receiver holds it
     /// back for up to `held_back`.
     pub fn overdue_after(&self, held_back: Duration) -> Duration {
-        self.one_way_delay * 2 + self.delay_margin + held_back
+        self.overdue_arrival() + self.delay_margin + held_back
     }
 }
 

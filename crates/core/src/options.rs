@@ -103,6 +103,56 @@ pub enum OptionError {
     },
 }
 
+/// A text that names no algorithm, or sets an option that the algorithm does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnknownAlgorithm {
+    /// No algorithm of this kind has this name.
+    #[error("no {kind} is called {name:?}; known are {known}")]
+    Name {
+        /// Kind of the algorithm.
+        kind: &'static str,
+        /// The requested name.
+        name: String,
+        /// Known names.
+        known: String,
+    },
+    /// The algorithm rejects the option.
+    #[error("{algorithm}: {error}")]
+    Option {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Reason of the rejection.
+        error: OptionError,
+    },
+}
+
+/// Reads a name with any options behind it: `cubic`, or `cubic:hystart=classic`. Returns the entry
+/// of a registry, and the options. `known` returns an entry's name and its options; `kind` is the
+/// noun for messages.
+///
+/// # Errors
+/// [`UnknownAlgorithm`], which lists the known names or the algorithm's options.
+pub fn find<E>(
+    kind: &'static str,
+    text: &str,
+    registry: &'static [E],
+    known: impl Fn(&E) -> (&'static str, &'static [AlgorithmOption]),
+) -> Result<(&'static E, AlgorithmOptions), UnknownAlgorithm> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let entry = registry.iter().find(|entry| known(entry).0 == name);
+    let entry = entry.ok_or_else(|| UnknownAlgorithm::Name {
+        kind,
+        name: name.to_owned(),
+        known: known_names(name, registry.iter().map(|entry| known(entry).0)),
+    })?;
+    let (algorithm, allowed) = known(entry);
+    match AlgorithmOptions::parse(options, allowed) {
+        Ok(options) => Ok((entry, options)),
+        Err(error) => Err(UnknownAlgorithm::Option { algorithm, error }),
+    }
+}
+
 impl AlgorithmOptions {
     /// Reads `name=value:name=value`, or with commas; the empty text sets nothing.
     ///

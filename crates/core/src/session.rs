@@ -13,18 +13,18 @@ mod content;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod media;
-mod mtu;
 mod next_timer;
+mod output;
 mod receive;
 mod silence;
+mod sizes;
 mod stream;
 mod timeout;
 mod transmit;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::config::{Config, ConfigError};
 use crate::control::ControllerConfig;
@@ -36,6 +36,10 @@ use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
 use crate::send_reason::SendReason;
 use crate::wire::FeedbackReport;
+
+use output::Output;
+use silence::Questions;
+use sizes::Sizes;
 
 pub use content::Content;
 pub use media::{Media, MediaSession};
@@ -52,18 +56,14 @@ pub struct Session<C> {
     closing: Closing,
     /// Nothing arrives any more, though this end has not closed.
     has_peer_left: bool,
-    events: VecDeque<Event>,
-    /// The most bytes on the wire of a packet.
-    max_packet_bytes: u32,
+    output: Output,
+    sizes: Sizes,
     /// Shared by all sessions with the same configuration, and with it the lines of the cache.
     config: Arc<Config>,
     views: Vec<PathView>,
-    /// Views for [`paths`](Self::paths).
-    shown_views: Vec<PathView>,
     scratch: Scratch,
-    counters: SessionCounters,
     seed: Seed,
-    rng: Rng,
+    questions: Questions,
 }
 
 /// Buffers that are used again and again, so that the steady state allocates nothing.
@@ -204,22 +204,20 @@ impl<C: Content> Session<C> {
         let config = config.into();
         config.check()?;
         let content = C::new(&config, now)?;
-        let header_bytes = config.overhead_bytes + content.header_bytes();
+        let sizes = Sizes::new(&config, content.header_bytes());
         Ok(Session {
             content,
             paths: Vec::new(),
             next_path: 0,
             closing: Closing::Open,
             has_peer_left: false,
-            events: VecDeque::new(),
-            max_packet_bytes: u32::from(config.fragment_bytes) + header_bytes,
+            output: Output::default(),
+            sizes,
             config,
             views: Vec::new(),
-            shown_views: Vec::new(),
             scratch: Scratch::default(),
-            counters: SessionCounters::default(),
             seed,
-            rng: seed.derive("endpoint").rng(),
+            questions: Questions::new(seed.derive("endpoint").rng()),
         })
     }
 
@@ -265,7 +263,7 @@ impl<C: Content> Session<C> {
             initial_rate: options.initial_rate.unwrap_or(self.config.initial_rate),
             initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.laboratory.fixed_rate,
-            max_packet_bytes: self.max_packet_bytes,
+            max_packet_bytes: self.sizes.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: C::IS_MEDIA,
             options: AlgorithmOptions::default(),
@@ -308,7 +306,7 @@ impl<C: Content> Session<C> {
 
     /// Returns the next notification for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.output.events.pop_front()
     }
 
     /// Ends the session and announces the end to the peer three times. Unsent data is discarded;
@@ -335,12 +333,10 @@ impl<C: Content> Session<C> {
     }
 
     /// Returns the present state of all paths; the index is the path's number.
-    pub fn paths(&mut self, now: Instant) -> &[PathView] {
-        // A look leaves the views alone by which decisions go.
-        core::mem::swap(&mut self.views, &mut self.shown_views);
-        self.refresh_views(now);
-        core::mem::swap(&mut self.views, &mut self.shown_views);
-        &self.shown_views
+    pub fn paths(&self, now: Instant) -> Vec<PathView> {
+        let mut views = Vec::new();
+        self.view_paths(now, &mut views);
+        views
     }
 
     /// Returns the rate that a path carried by its newest report; `None` if none has come.
@@ -355,7 +351,7 @@ impl<C: Content> Session<C> {
 
     /// Returns the session's counts.
     pub fn counters(&self) -> &SessionCounters {
-        &self.counters
+        &self.output.counters
     }
 
     /// Returns the phase of a path's controller by its source's own name; `None` if there is no
@@ -366,26 +362,32 @@ impl<C: Content> Session<C> {
             .map(|path| path.controller.state())
     }
 
-    /// Returns whether the views are of this moment, for decisions that go by them.
-    fn has_present_views(&self, now: Instant) -> bool {
-        let mut views = self.views.iter();
-        views.len() == self.paths.len() && views.all(|view| view.forecast.made_at == now)
+    fn refresh_views(&mut self, now: Instant) {
+        let mut views = core::mem::take(&mut self.views);
+        self.view_paths(now, &mut views);
+        self.views = views;
     }
 
-    fn refresh_views(&mut self, now: Instant) {
-        let max_packet_bytes = u64::from(self.max_packet_bytes);
-        self.views.clear();
-        self.views.extend(
-            self.paths
-                .iter()
-                .map(|path| path.view(max_packet_bytes, now)),
-        );
-        C::mark_views(self);
+    /// Replaces the views by those of this moment.
+    fn view_paths(&self, now: Instant, views: &mut Vec<PathView>) {
+        let max_packet_bytes = u64::from(self.sizes.max_packet_bytes);
+        let paths = self.paths.iter();
+        views.clear();
+        views.extend(paths.map(|path| path.view(max_packet_bytes, now)));
+        self.content.mark_views(&self.paths, views);
     }
 
     fn on_path_changed(&mut self, now: Instant, path: PathId) {
         let state = self.paths[path.index()].state();
-        self.events.push_back(Event::PathState { path, state });
+        self.output
+            .events
+            .push_back(Event::PathState { path, state });
         C::on_path_changed(self, now, path);
     }
+}
+
+/// Returns whether the views are of this moment, for decisions that go by them.
+fn are_present(views: &[PathView], paths: &[Path], now: Instant) -> bool {
+    let mut made_at = views.iter().map(|view| view.forecast.made_at);
+    views.len() == paths.len() && made_at.all(|made_at| made_at == now)
 }

@@ -1,4 +1,4 @@
-//! Statements of `docs/algorithms.md` about code that could drift.
+//! Statements of `docs/algorithms.md` and `docs/session-rules.md` about code that could drift.
 
 use std::fs;
 use std::path::Path;
@@ -8,15 +8,15 @@ fn source(name: &str) -> String {
     fs::read_to_string(root.join("src").join(name)).unwrap()
 }
 
-/// Returns the document, with one space between words.
-fn document() -> String {
+/// Returns a document, with one space between words.
+fn document(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("../../docs/algorithms.md")).unwrap();
+    let text = fs::read_to_string(root.join("../../docs").join(name)).unwrap();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A file, its constant, and the statement about it.
-const STATEMENTS: [(&str, &str, &str); 21] = [
+const STATEMENTS: [(&str, &str, &str); 24] = [
     (
         "copies.rs",
         "COPY_SHARE: f64 = 0.05",
@@ -104,6 +104,21 @@ const STATEMENTS: [(&str, &str, &str); 21] = [
     ),
     (
         "session/media/admission.rs",
+        "WAIT_OF_OVERLOAD: u64 = 2",
+        "once a frame has waited for half of its deadline",
+    ),
+    (
+        "session/stream/queue.rs",
+        "MAX_BOUND_BYTES: u64 = 64 << 10",
+        "At most 64 KiB are bound to paths",
+    ),
+    (
+        "session/stream/timers.rs",
+        "MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60)",
+        "StreamBlocked | 1 s | doubles to 60 s",
+    ),
+    (
+        "session/media/admission.rs",
         "SPARE_OF_NEW: u64 = 8",
         "new, of another kind | deadline / 8",
     ),
@@ -126,15 +141,15 @@ const STATEMENTS: [(&str, &str, &str); 21] = [
 
 #[test]
 fn constants_have_the_values_that_the_document_states() {
-    let document = document();
+    let documents = ["algorithms.md", "session-rules.md"].map(document);
     for (file, code, statement) in STATEMENTS {
         assert!(
             source(file).contains(code),
             "{file}: no longer {code}; see {statement:?}"
         );
         assert!(
-            document.contains(statement),
-            "algorithms.md: no longer {statement:?}"
+            documents.iter().any(|text| text.contains(statement)),
+            "algorithms.md, session-rules.md: no longer {statement:?}"
         );
     }
 }
@@ -160,4 +175,23 @@ fn a_report_is_handled_in_the_order_of_the_document() {
     let places = calls.map(|call| body.find(call).expect(call));
     assert!(places.is_sorted(), "{places:?}");
     assert_eq!(body.matches("refresh_views(").count(), 1);
+}
+
+/// The short page names each decision, links to its details, and stays short.
+#[test]
+fn two_pages_have_the_behaviour_of_a_session() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("../../docs/algorithms.md")).unwrap();
+    let has_letters = |word: &&str| word.contains(char::is_alphanumeric);
+    let words = text.split_whitespace().filter(has_letters).count();
+    assert!(words <= 1_450, "{words} words are more than two pages");
+    let details = fs::read_to_string(root.join("../../docs/session-rules.md")).unwrap();
+    let headings = details.lines().filter_map(|line| line.strip_prefix("### "));
+    let anchors = headings.map(|heading| heading.to_lowercase().replace(' ', "-"));
+    for anchor in anchors.filter(|anchor| !["jitter"].contains(&anchor.as_str())) {
+        assert!(
+            text.contains(&format!("session-rules.md#{anchor})")),
+            "algorithms.md does not lead to {anchor}"
+        );
+    }
 }

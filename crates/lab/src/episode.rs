@@ -249,7 +249,7 @@ impl Episode {
     /// Returns the sender's knowledge of its paths, and begins the next step's counts.
     fn sender(&mut self, now: Instant) -> Vec<SenderPath> {
         let heard = self.reports.take();
-        let views = self.world.sender_paths(self.flow).to_vec();
+        let views = self.world.sender_paths(self.flow);
         let paths = views.iter().zip(heard).zip(&mut self.paths).enumerate();
         let path = |(index, ((view, heard), counters)): (usize, ((_, _), &mut PathCounters))| {
             let id = PathId(index as u8);

@@ -169,7 +169,7 @@ impl<'a> TraceWriter<'a> {
         let mut delivered_bytes = 0;
         let is_session = world.is_session(flow);
         let views = match is_session {
-            true => world.sender_paths(flow).to_vec(),
+            true => world.sender_paths(flow),
             false => Vec::new(),
         };
         for path in 0..self.samples[flow.index()].len() {

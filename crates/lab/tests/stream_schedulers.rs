@@ -115,7 +115,7 @@ fn blest_keeps_off_a_slow_path_where_the_window_is_what_it_could_block() {
     }
 }
 
-// As docs/algorithms.md describes them: the last packets are on the slow path.
+// As docs/catalogue.md describes them: the last packets are on the slow path.
 #[test]
 fn others_give_a_slow_path_what_then_comes_last() {
     for name in ["spd", "blest", "linux"] {

@@ -526,7 +526,7 @@ impl<L: Load> Driver<L> {
 
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let now = self.pass_to(now);
-        let views = self.endpoint.paths(now).to_vec();
+        let views = self.endpoint.paths(now);
         let paths = views
             .into_iter()
             .zip(&self.paths)

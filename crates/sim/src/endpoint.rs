@@ -109,7 +109,7 @@ impl Endpoint {
         with_session!(self, session => session.close(now));
     }
 
-    pub(crate) fn paths(&mut self, now: Instant) -> &[PathView] {
+    pub(crate) fn paths(&self, now: Instant) -> Vec<PathView> {
         with_session!(self, session => session.paths(now))
     }
 

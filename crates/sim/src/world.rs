@@ -455,7 +455,7 @@ impl World {
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
-    pub fn sender_paths(&mut self, flow: FlowId) -> &[PathView] {
+    pub fn sender_paths(&mut self, flow: FlowId) -> Vec<PathView> {
         let now = self.now;
         let lane = self.lane_of(flow);
         self.lanes[lane].flows[flow.index()]

@@ -170,7 +170,7 @@ impl FlowSample {
         let is_session = world.is_session(flow);
         let target = is_session.then(|| world.target_bitrate(flow).bits_per_second());
         let views = match is_session {
-            true => world.sender_paths(flow).to_vec(),
+            true => world.sender_paths(flow),
             false => Vec::new(),
         };
         let path = |(index, count): (usize, &mut PathCount)| {

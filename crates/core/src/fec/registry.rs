@@ -2,11 +2,11 @@
 
 use core::fmt::Debug;
 
-use anabranch_units::known_names;
-
 use super::policies::{adaptive, fixed, frame, webrtc, window};
 use super::policy::FecPolicy;
-use crate::options::{AlgorithmOption, AlgorithmOptions, OptionError};
+use crate::options::{AlgorithmOption, AlgorithmOptions, find};
+
+pub use crate::options::UnknownAlgorithm as UnknownFecPolicy;
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -66,29 +66,6 @@ pub const FEC_POLICIES: &[FecPolicyEntry] = &[
     },
 ];
 
-/// A text that names no policy, or sets an option that the policy does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnknownFecPolicy {
-    /// No policy has this name.
-    #[error(
-        "no FEC policy is called {name:?}; known are {}",
-        known_names(name, FEC_POLICIES.iter().map(|entry| entry.name))
-    )]
-    Name {
-        /// The name asked for.
-        name: String,
-    },
-    /// The policy cannot be set so.
-    #[error("{policy}: {error}")]
-    Option {
-        /// The policy.
-        policy: &'static str,
-        /// Error of the option.
-        error: OptionError,
-    },
-}
-
 /// Builds a policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
 pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFecPolicy> {
     parse(text).map(|(entry, options)| (entry.build)(&options))
@@ -112,17 +89,8 @@ pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
 }
 
 fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
-    let (name, options) = text.split_once(':').unwrap_or((text, ""));
-    let entry = FEC_POLICIES.iter().find(|entry| entry.name == name);
-    let entry = entry.ok_or_else(|| UnknownFecPolicy::Name {
-        name: name.to_owned(),
-    })?;
-    let options = AlgorithmOptions::parse(options, entry.options);
-    let options = options.map_err(|error| UnknownFecPolicy::Option {
-        policy: entry.name,
-        error,
-    })?;
-    Ok((entry, options))
+    let known = |entry: &FecPolicyEntry| (entry.name, entry.options);
+    find("FEC policy", text, FEC_POLICIES, known)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::Path;
 use crate::liveness::Alarm;
 use crate::path_view::{PathId, PathState};
-use crate::recovery::PacketContent;
+use crate::recovery::{Digest, PacketContent};
 use crate::send_reason::SendReason;
 use crate::wire;
 
@@ -65,11 +65,28 @@ impl Path {
         }
     }
 
-    /// Reports the path's suspicion to the peer again if the last report will expire.
-    pub(crate) fn repeat_suspicion(&mut self, now: Instant) {
+    /// Handles a proof that the path is alive, both ways. Returns whether it is back by that.
+    pub(crate) fn on_answer(&mut self) -> bool {
+        let is_back = self.liveness.on_answer();
+        if is_back {
+            self.challenge = None;
+            self.expected_response = None;
+            self.pending_status = Some(false);
+        }
+        is_back
+    }
+
+    /// Handles a report about the path that came by another one. Returns whether it is back by
+    /// that.
+    #[cold]
+    pub(crate) fn on_answer_elsewhere(&mut self, now: Instant, digest: &Digest) -> bool {
+        // The way back is still broken: the peer must keep on reporting by the other path.
         if self.suspicion_reported_at + SUSPICION_LIFETIME / 2 <= now {
             self.pending_status = Some(true);
         }
+        let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
+        newest.is_some_and(|sent_at| sent_at >= self.liveness.suspect_since())
+            && self.liveness.on_answer()
     }
 
     /// Returns the best active one of these paths other than `id`.
@@ -78,6 +95,19 @@ impl Path {
         let others = paths.iter().filter(is_other);
         let best = others.min_by_key(|path| path.recovery.rtt().smoothed());
         best.map(|path| path.id)
+    }
+
+    /// Requests that the next datagram on the best other path repeats the report about path `id`,
+    /// while the peer doubts that one.
+    pub(crate) fn repeat_report(paths: &mut [Path], now: Instant, id: PathId) {
+        if paths[id.index()].suspected_until <= now {
+            return;
+        }
+        let is_other = |path: &&mut Path| path.id != id && path.state().is_usable();
+        let others = paths.iter_mut().filter(is_other);
+        if let Some(other) = others.max_by_key(|other| other.last_heard_at) {
+            other.report_elsewhere = Some(id);
+        }
     }
 
     /// Returns the one of these paths whose state is to be reported to the peer on path `on`.

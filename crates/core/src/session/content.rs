@@ -10,7 +10,7 @@ use crate::config::{Config, ConfigError};
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::path::Path;
-use crate::path_view::PathId;
+use crate::path_view::{PathId, PathView};
 use crate::recovery::{Digest, PacketContent, SentPacket};
 use crate::send_reason::SendReason;
 use crate::wire::WireFrame;
@@ -62,8 +62,8 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Moves packets that are bound to a path back to the common queue.
     fn take_back(session: &mut Session<Self>, id: PathId);
 
-    /// Adds the content's own knowledge to `session.views`, which have just been refreshed.
-    fn mark_views(_session: &mut Session<Self>) {}
+    /// Adds the content's own knowledge to views of the paths that have just been made.
+    fn mark_views(&self, paths: &[Path], views: &mut [PathView]);
 
     /// Handles a wire frame that is not about paths or the end of the session.
     fn on_frame(session: &mut Session<Self>, now: Instant, on: PathId, frame: WireFrame<'_>);

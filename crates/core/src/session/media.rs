@@ -28,21 +28,22 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::content::Written;
 use super::next_timer::{NextTimer, Timer};
-use super::{Closing, Event, Session, content::Hooks};
-use crate::config::{Config, ConfigError, SourceLimits};
+use super::{Closing, Event, Session, are_present, content::Hooks};
+use crate::config::{Config, ConfigError};
 use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::media::{self, Frame, FrameId, LastCall, SendBuffer, SendFrameError};
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Digest, SentPacket};
-use crate::scheduler::{Assignment, Scheduler, SchedulerEvent};
+use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::wire::{self, WireFrame};
 use admission::{Admission, Occasion};
 use idle::Idle;
-use receive::{Output, Reception};
+use receive::Reception;
+use schedule::Binding;
 use standby::Standby;
 use target::{Capacity, Target};
 
@@ -56,16 +57,10 @@ pub struct Media {
     standby: Standby,
     send_buffer: SendBuffer,
     target: Target,
-    scheduler: Box<dyn Scheduler>,
-    /// When the scheduler was last asked.
-    scheduled_at: Instant,
-    /// Whether waiting packets may find a path that they did not find before.
-    is_schedule_due: bool,
+    binding: Binding,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
     idle: Idle,
-    /// Time since which the scheduler has held packets.
-    held_since: Option<Instant>,
     admission: Admission,
     /// Allowance of padding for probes.
     probing: probing::Probing,
@@ -81,9 +76,17 @@ pub struct Media {
 /// Buffers that are used again and again, so that the steady state allocates nothing.
 #[derive(Debug, Default)]
 struct Scratch {
-    assignments: Vec<Assignment>,
     last_calls: Vec<LastCall>,
     symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
+}
+
+/// Views by which frames are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Views {
+    /// Views of this moment, with later decisions.
+    Present,
+    /// Views that have to be refreshed.
+    Old,
 }
 
 impl MediaSession {
@@ -126,38 +129,43 @@ impl MediaSession {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
         }
-        self.expire_frames(now);
-        self.update_fragment_bytes();
-        self.admit_if_overloaded(now, None);
+        self.content.expire_frames(now, &mut self.output);
+        self.content.update_fragment_bytes(&self.sizes, &self.paths);
+        self.admit(now, None, Views::Old);
         let id = match is_whole {
             true => self.content.send_buffer.push(frame)?,
             false => self.content.send_buffer.begin(now, frame)?,
         };
-        self.counters.frames_sent += 1;
-        self.counters.media_bytes_sent += frame.bytes.len() as u64;
+        self.output.counters.frames_sent += 1;
+        self.output.counters.media_bytes_sent += frame.bytes.len() as u64;
         if !self.content.has_sent_media {
             self.content.has_sent_media = true;
             self.content.idle.keep_alive();
             self.content.probing.on_change(now);
         }
         self.content.probing.on_frame(now, frame.bytes.len());
-        if self.is_given_up_on_arrival(now, id) {
-            return Ok(id);
+        let content = &mut self.content;
+        if content.send_buffer.due_at(id).is_none_or(|at| at <= now) {
+            content.expire_frames(now, &mut self.output);
+            if content.send_buffer.due_at(id).is_none() {
+                return Ok(id);
+            }
         }
-        let interval = self.content.send_buffer.frame_interval();
+        let interval = content.send_buffer.frame_interval();
         for path in &mut self.paths {
             path.on_frame(interval, self.config.media.deadline);
         }
-        self.content.standby.on_frame(now, frame.bytes.len());
-        self.content.is_schedule_due = true;
+        let byte_count = frame.bytes.len();
+        content.standby.on_frame(now, byte_count);
+        content.binding.request();
         if is_new {
-            self.report_source_bytes(now, frame.bytes.len());
+            content.report_source_bytes(now, byte_count, &self.config, &mut self.paths);
         }
-        self.content.budget.on_media(now, frame.bytes.len() as u64);
+        content.budget.on_media(now, byte_count as u64);
         if is_whole {
             self.protect(now, id);
         }
-        self.admit_if_overloaded(now, Some(id));
+        self.admit(now, Some(id), Views::Old);
         Ok(id)
     }
 
@@ -169,31 +177,18 @@ impl MediaSession {
         self.content
             .target
             .go_on_from(&before.content.target, deadline);
-        before.expire_frames(now);
+        before.content.expire_frames(now, &mut before.output);
         before.closing = Closing::Closed;
         let is_open = before.content.send_buffer.is_open();
         for (frame, is_growing) in before.content.send_buffer.unfinished() {
-            before.counters.frames_sent -= 1;
-            before.counters.media_bytes_sent -= frame.bytes.len() as u64;
+            before.output.counters.frames_sent -= 1;
+            before.output.counters.media_bytes_sent -= frame.bytes.len() as u64;
             // The buffer of a new session has room for that of the old one.
             let _ = self.take_in(now, &frame, false, !is_growing);
         }
         if is_open {
             self.content.send_buffer.expect_end();
         }
-    }
-
-    /// Gives the newest frame up if its lifetime is over. Returns whether it was.
-    fn is_given_up_on_arrival(&mut self, now: Instant, id: FrameId) -> bool {
-        let is_late = |session: &Self| {
-            let due_at = session.content.send_buffer.due_at(id);
-            due_at.is_none_or(|due_at| due_at <= now)
-        };
-        if !is_late(self) {
-            return false;
-        }
-        self.expire_frames(now);
-        self.content.send_buffer.due_at(id).is_none()
     }
 
     /// Sets the deadline to `latency` after the fastest path's earliest delivery. Delays of paths
@@ -240,91 +235,68 @@ impl MediaSession {
             }
             _ => SchedulerEvent::PathDown(path),
         };
-        self.content.scheduler.on_event(now, &event);
-        self.content.is_schedule_due = true;
+        self.content.binding.notify(now, &event);
+        self.content.binding.request();
         self.refresh_views(now);
-        self.update_standby(now);
+        let (media, paths) = (&self.config.media, &self.paths);
+        let content = &mut self.content;
+        content.update_standby(now, media, paths, &mut self.views);
         self.update_target(now);
     }
 
-    /// Updates and returns whether frames may have to be given up.
-    fn is_overloaded(&mut self, now: Instant) -> bool {
-        // If frames stand alone, each is given up as late as possible: paths may become faster. An
-        // encoder that follows the paths ends an overload by itself, and the capacity of a path
-        // that was never full is unknown. A frame refused too early would cost all that need it.
-        let has_structure = self.content.send_buffer.has_structure();
-        let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        let is_bare = self.config.laboratory.endpoint.is_bare();
-        if is_bare || !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
-            return false;
+    /// Gives up frames that cannot arrive in time, if the paths are overloaded. `new` is the frame
+    /// that has just come, if one has.
+    fn admit(&mut self, now: Instant, new: Option<FrameId>, views: Views) {
+        let (content, paths) = (&mut self.content, &self.paths);
+        let is_redundant = content.binding.is_redundant();
+        let (admission, send_buffer) = (&mut content.admission, &content.send_buffer);
+        if !admission.update(now, &self.config, is_redundant, send_buffer, paths) {
+            return;
         }
-        let Media {
-            admission,
-            send_buffer,
-            ..
-        } = &mut self.content;
-        admission.update(now, self.config.media.deadline, send_buffer, &self.paths)
-    }
-
-    /// Gives up frames that cannot arrive in time, if frames may have to be given up.
-    fn admit_if_overloaded(&mut self, now: Instant, new: Option<FrameId>) {
-        if self.is_overloaded(now) {
+        if views == Views::Old {
             self.refresh_views(now);
-            self.admit(now, new);
         }
-    }
-
-    /// Gives up frames that cannot arrive in time, by the present views. `new` is the frame that
-    /// has just come, if one has.
-    fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        debug_assert!(self.has_present_views(now));
+        debug_assert!(are_present(&self.views, &self.paths, now));
         let occasion = Occasion {
             now,
             lifetime: self.config.media.deadline,
             new,
-            payload_share: self.config.payload_share(self.max_packet_bytes),
+            payload_share: self.sizes.payload_share(),
         };
         let send_buffer = &mut self.content.send_buffer;
         let given_up = admission::admit(&occasion, send_buffer, &mut self.paths, &self.views);
         for frame in given_up {
-            self.on_given_up(now, frame);
+            let notices = &mut self.content.notices;
+            notices.on_given_up(now, frame, &mut self.output);
         }
     }
 
     /// Updates everything that follows the paths' rates, by the present views.
     fn follow_rates(&mut self, now: Instant) {
         if self.config.laboratory.sends_last_tries() {
-            let lead = last_try::last_call_lead(&self.views, self.max_packet_bytes);
+            let lead = last_try::last_call_lead(&self.views, self.sizes.max_packet_bytes);
             self.content.send_buffer.set_last_call_lead(lead);
         }
-        self.update_standby(now);
+        let (media, paths) = (&self.config.media, &self.paths);
+        let content = &mut self.content;
+        content.update_standby(now, media, paths, &mut self.views);
         self.update_target(now);
-    }
-
-    /// Updates the choice of metered paths by the present views, in which it is marked.
-    fn update_standby(&mut self, now: Instant) {
-        debug_assert!(self.has_present_views(now));
-        let standby = &mut self.content.standby;
-        if standby.update(now, &self.paths, &self.views, &self.config.media) {
-            self.content.is_schedule_due = true;
-            standby.mark(&self.paths, &mut self.views);
-        }
     }
 
     /// Sets the encoder's target to the paths' present bandwidth, by the present views.
     fn update_target(&mut self, now: Instant) {
-        debug_assert!(self.has_present_views(now));
+        debug_assert!(are_present(&self.views, &self.paths, now));
         let repair_share = self
             .content
             .fec_sender
             .is_some()
-            .then(|| self.config.payload_share(self.max_packet_bytes));
+            .then(|| self.sizes.payload_share());
         let content = &mut self.content;
         let capacity = Capacity {
             paths: &self.paths,
             views: &self.views,
             is_saving: content.standby.are_metered_in_reserve(&self.paths),
-            is_redundant: content.scheduler.is_redundant(),
+            is_redundant: content.binding.is_redundant(),
             waiting_bytes: content.send_buffer.waiting_bytes(),
         };
         content.probing.on_rate(now, capacity.target_rate());
@@ -333,9 +305,9 @@ impl MediaSession {
             .target
             .update(&self.config, &capacity, repair_share, budget);
         if let Some(target) = target {
-            match self.events.back_mut() {
+            match self.output.events.back_mut() {
                 Some(Event::TargetBitrate(last)) => *last = target,
-                _ => self.events.push_back(Event::TargetBitrate(target)),
+                _ => self.output.events.push_back(Event::TargetBitrate(target)),
             }
         }
     }
@@ -359,7 +331,7 @@ impl Hooks for Media {
         let has_symbols = fec_policy.is_some();
         let header_bytes = wire::max_fragment_header_bytes(has_symbols);
         Ok(Media {
-            scheduler: config.scheduler.build(),
+            binding: Binding::new(config.scheduler.build(), now),
             send_buffer: SendBuffer::new(
                 config.fragment_bytes,
                 config.overhead_bytes + header_bytes,
@@ -370,9 +342,6 @@ impl Hooks for Media {
             budget: Budget::new(now),
             reception: Reception::new(config, now),
             target: Target::new(config, header_bytes),
-            is_schedule_due: false,
-            scheduled_at: now,
-            held_since: None,
             admission: Admission::new(now),
             probing: probing::Probing::new(now),
             notices: notices::Notices::default(),
@@ -421,14 +390,15 @@ impl Hooks for Media {
         session.on_media_path_changed(now, id);
     }
 
-    fn mark_views(session: &mut MediaSession) {
-        let standby = &session.content.standby;
-        standby.mark(&session.paths, &mut session.views);
+    fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {
+        self.standby.mark(paths, views);
     }
 
     #[inline]
     fn on_frame(session: &mut MediaSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
-        session.on_frame(now, on, frame);
+        let path = &mut session.paths[on.index()];
+        let (content, output) = (&mut session.content, &mut session.output);
+        content.on_frame(now, path, frame, output);
     }
 
     #[inline]
@@ -466,33 +436,40 @@ impl Hooks for Media {
     }
 
     fn on_end(session: &mut MediaSession) {
-        session.content.reception.finish(Output {
-            counters: &mut session.counters,
-            events: &mut session.events,
-        });
+        session.content.reception.finish(&mut session.output);
     }
 
     #[inline]
     fn prepare(session: &mut MediaSession, now: Instant) -> bool {
-        if session.content.is_schedule_due {
+        if session.content.binding.is_due() {
             session.schedule(now);
-            session.probe_idle_paths(now);
+            session
+                .content
+                .idle
+                .probe(now, &mut session.paths, &mut session.questions);
         }
-        !session.is_quiet(now)
+        session.closing != Closing::Open || !session.content.is_quiet(now, &session.paths)
     }
 
     #[inline]
     fn is_stirred(session: &mut MediaSession, now: Instant) -> bool {
         // If all packets of a path were dropped, waiting ones can use it, the receiver needs a
         // notice about the dropped frames, and the path may be idle.
-        session.content.is_schedule_due
-            || session.due_notice_on(now).is_some()
-            || session.probe_idle_paths(now)
+        session.content.binding.is_due()
+            || Media::control_frames_path(session, now).is_some()
+            || session
+                .content
+                .idle
+                .probe(now, &mut session.paths, &mut session.questions)
     }
 
     #[inline]
     fn control_frames_path(session: &MediaSession, now: Instant) -> Option<PathId> {
-        session.due_notice_on(now)
+        // A session that ends does not wait for a notice.
+        match session.closing {
+            Closing::Open => session.content.notices.due_on(now, &session.paths),
+            _ => None,
+        }
     }
 
     #[inline]
@@ -527,7 +504,11 @@ impl Hooks for Media {
         path.write_due_mtu_probe(now, is_media_next, overhead_bytes, buf)
             .or_else(|| session.paths[id.index()].write_challenge(buf))
             .or_else(|| session.write_media(now, id, buf))
-            .or_else(|| session.write_padding(now, id, buf))
+            .or_else(|| {
+                let sizes = (&*session.config, &session.sizes);
+                let content = &session.content;
+                content.write_padding(now, id, sizes, &mut session.paths, buf)
+            })
     }
 
     #[inline]
@@ -547,7 +528,10 @@ impl Hooks for Media {
     fn leaves_at(session: &MediaSession, path: &Path) -> Option<Instant> {
         match path.has_bound() {
             true => path.has_window().then(|| path.ready_at()),
-            false => session.padding_due_at(path.id),
+            false => {
+                let (config, paths) = (&session.config, &session.paths);
+                session.content.padding_due_at(path.id, config, paths)
+            }
         }
     }
 
@@ -561,7 +545,8 @@ impl Hooks for Media {
 
     fn consider_sending(session: &MediaSession, next: &mut NextTimer) {
         let send_buffer = &session.content.send_buffer;
-        next.consider(session.content.held_until(&session.paths), Timer::Scheduler);
+        let held_until = (session.content.binding).held_until(send_buffer, &session.paths);
+        next.consider(held_until, Timer::Scheduler);
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
         let notice = session.content.notices.due(&session.paths);
         next.consider(notice.map(|(at, _)| at), Timer::Notice);
@@ -588,12 +573,15 @@ impl Hooks for Media {
     }
 
     fn on_path_timeout(session: &mut MediaSession, now: Instant, id: PathId) {
-        session.probe_idle(now, id);
+        let path_count = session.paths.len();
+        let path = &mut session.paths[id.index()];
+        let idle = &session.content.idle;
+        idle.probe_one(now, path, path_count, &mut session.questions);
         session.on_silence_timeout(now, id);
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]
     fn check(session: &MediaSession, checker: &mut Checker) {
-        session.check_media(checker);
+        session.content.check(&session.paths, checker);
     }
 }

@@ -15,7 +15,7 @@ impl<C: Content> Session<C> {
             .get(meta.path.index())
             .is_some_and(|path| path.state() != PathState::Removed);
         if !is_known {
-            self.counters.unknown_path_datagrams += 1;
+            self.output.counters.unknown_path_datagrams += 1;
             return;
         }
         // Packets sent before the peer left are no sign of life.
@@ -23,7 +23,7 @@ impl<C: Content> Session<C> {
             return;
         }
         let Ok((tracking, mut frames)) = wire::decode(payload) else {
-            self.counters.malformed_datagrams += 1;
+            self.output.counters.malformed_datagrams += 1;
             return;
         };
         let path = &mut self.paths[meta.path.index()];
@@ -50,10 +50,19 @@ impl<C: Content> Session<C> {
                 }
                 // Without a packet number a segment cannot be acknowledged.
                 Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
-                    self.counters.malformed_datagrams += 1;
+                    self.output.counters.malformed_datagrams += 1;
                 }
-                Ok(frame) => self.on_wire_frame(now, meta.path, frame),
-                Err(_) => self.counters.malformed_datagrams += 1,
+                Ok(WireFrame::Padding) => {}
+                Ok(
+                    frame @ (WireFrame::FeedbackSchedule(_)
+                    | WireFrame::PathChallenge(_)
+                    | WireFrame::PathResponse(_)
+                    | WireFrame::PathStatus { .. }
+                    | WireFrame::Close
+                    | WireFrame::Replaced),
+                ) => self.on_control_frame(now, meta.path, frame),
+                Ok(frame) => C::on_frame(self, now, meta.path, frame),
+                Err(_) => self.output.counters.malformed_datagrams += 1,
             }
         }
         self.scratch.report = Some(report);
@@ -61,19 +70,6 @@ impl<C: Content> Session<C> {
             for path in &mut self.paths {
                 path.arrivals.expect_nothing();
             }
-        }
-    }
-
-    fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
-        match frame {
-            WireFrame::Padding | WireFrame::Feedback { .. } => {}
-            WireFrame::FeedbackSchedule(_)
-            | WireFrame::PathChallenge(_)
-            | WireFrame::PathResponse(_)
-            | WireFrame::PathStatus { .. }
-            | WireFrame::Close
-            | WireFrame::Replaced => self.on_control_frame(now, on, frame),
-            frame => C::on_frame(self, now, on, frame),
         }
     }
 
@@ -91,7 +87,9 @@ impl<C: Content> Session<C> {
                 let expected = &mut path.expected_response;
                 if expected.take_if(|expected| *expected == token).is_some() {
                     path.recovery.on_heard(now);
-                    self.on_path_answer(now, on);
+                    if path.on_answer() {
+                        self.on_path_changed(now, on);
+                    }
                 }
             }
             WireFrame::PathStatus { path, is_suspect } => {
@@ -112,7 +110,7 @@ impl<C: Content> Session<C> {
         }
         self.closing = Closing::Closed;
         C::on_end(self);
-        self.events.push_back(event);
+        self.output.events.push_back(event);
     }
 
     /// Handles a report about path `about` that has come in on path `on`.
@@ -142,9 +140,9 @@ impl<C: Content> Session<C> {
             path.counters.acked_packets += digest.acked.len() as u64;
             path.counters.marked_packets += digest.ce_count;
             C::on_report(self, now, on, about, &digest);
-        } else if on == about && self.paths[about.index()].recovery.rtt().sampled_at() == now {
+        } else if on == about && path.recovery.rtt().sampled_at() == now && path.on_answer() {
             // A report on another path brought the same news first.
-            self.on_path_answer(now, about);
+            self.on_path_changed(now, about);
         }
         self.scratch.digest = Some(digest);
     }
@@ -158,38 +156,13 @@ impl<C: Content> Session<C> {
         about: PathId,
         digest: &Digest,
     ) {
-        match on == about {
-            true => self.on_path_answer(now, about),
-            false => self.judge_answer_elsewhere(now, about, digest),
-        }
-    }
-
-    #[cold]
-    fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
-        // The way back is still broken: the peer must keep on reporting by the other path.
-        path.repeat_suspicion(now);
-        let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
-        if newest.is_some_and(|sent_at| sent_at >= path.liveness.suspect_since())
-            && path.liveness.on_answer()
-        {
+        let is_back = match on == about {
+            true => path.on_answer(),
+            false => path.on_answer_elsewhere(now, digest),
+        };
+        if is_back {
             self.on_path_changed(now, about);
         }
-    }
-
-    /// Handles a proof that the path is alive, both ways.
-    fn on_path_answer(&mut self, now: Instant, path: PathId) {
-        if self.paths[path.index()].liveness.on_answer() {
-            self.on_path_back(now, path);
-        }
-    }
-
-    #[cold]
-    fn on_path_back(&mut self, now: Instant, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        path.challenge = None;
-        path.expected_response = None;
-        path.pending_status = Some(false);
-        self.on_path_changed(now, id);
     }
 }

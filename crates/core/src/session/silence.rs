@@ -1,11 +1,38 @@
 //! Paths that are out, and how they are asked for a sign of life.
 
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Rng};
 
 use super::{Content, Session};
 use crate::control::Timeout;
+use crate::path::Path;
 use crate::path_view::PathId;
 use crate::send_reason::SendReason;
+
+/// Questions to paths for signs of life.
+#[derive(Debug)]
+pub(super) struct Questions {
+    tokens: Rng,
+}
+
+impl Questions {
+    pub(super) fn new(tokens: Rng) -> Self {
+        Questions { tokens }
+    }
+
+    /// Queues a question on the path, which the peer answers.
+    pub(super) fn ask(&mut self, path: &mut Path, reason: SendReason) {
+        let token = self.tokens.next_u64();
+        // One token until it is answered: an answer may take longer than the next question.
+        let token = *path.expected_response.get_or_insert(token);
+        path.challenge = Some((token, reason));
+    }
+
+    /// Asks the path for a sign of life, and reports the suspicion to the peer by another path.
+    pub(super) fn challenge(&mut self, path: &mut Path) {
+        self.ask(path, SendReason::PathChallenge);
+        path.pending_status = Some(true);
+    }
+}
 
 impl<C: Content> Session<C> {
     /// Suspends a path on which the driver cannot send, for instance because its interface has
@@ -36,27 +63,13 @@ impl<C: Content> Session<C> {
             prior_bytes_in_flight,
         };
         let lifetime = self.config.media.deadline;
-        self.paths[id.index()].begin_interruption(now, lifetime);
-        // One that has not been used has nothing to learn from that.
-        if self.paths[id.index()].counters.sent_packets > 0 {
-            self.paths[id.index()].on_timeout(now, cause);
-        }
-        self.challenge(id);
-        self.on_path_changed(now, id);
-    }
-
-    /// Asks the path for a sign of life, and reports the suspicion to the peer by another path.
-    pub(super) fn challenge(&mut self, id: PathId) {
-        self.ask(id, SendReason::PathChallenge);
-        self.paths[id.index()].pending_status = Some(true);
-    }
-
-    /// Queues a question on the path, which the peer answers.
-    pub(super) fn ask(&mut self, id: PathId, reason: SendReason) {
-        let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];
-        // One token until it is answered: an answer may take longer than the next question.
-        let token = *path.expected_response.get_or_insert(token);
-        path.challenge = Some((token, reason));
+        path.begin_interruption(now, lifetime);
+        // One that has not been used has nothing to learn from that.
+        if path.counters.sent_packets > 0 {
+            path.on_timeout(now, cause);
+        }
+        self.questions.challenge(path);
+        self.on_path_changed(now, id);
     }
 }

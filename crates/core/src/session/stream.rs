@@ -26,8 +26,7 @@ use crate::copies::CopyAllowance;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::path::Path;
-use crate::path_view::PathId;
-use crate::path_view::PathState;
+use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
@@ -187,8 +186,8 @@ impl Hooks for Stream {
         session.content.take_back(&mut session.paths[id.index()]);
     }
 
-    fn mark_views(session: &mut StreamSession) {
-        session.hold_unanswered();
+    fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {
+        self.hold_unanswered(paths, views);
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
@@ -200,7 +199,7 @@ impl Hooks for Stream {
                 is_prompted,
             } => session.on_stream_ack(now, on, offset, window, is_prompted),
             WireFrame::StreamBlocked => session.content.is_window_due = true,
-            _ => session.counters.malformed_datagrams += 1,
+            _ => session.output.counters.malformed_datagrams += 1,
         }
     }
 
@@ -232,7 +231,8 @@ impl Hooks for Stream {
         if session.content.is_schedule_due() {
             session.bind_segments(now);
         }
-        !session.is_quiet(now)
+        let (sizes, paths) = (&session.sizes, &mut session.paths);
+        session.closing != Closing::Open || !session.content.is_quiet(now, sizes, paths)
     }
 
     fn is_stirred(session: &mut StreamSession, _now: Instant) -> bool {
@@ -305,7 +305,8 @@ impl Hooks for Stream {
     }
 
     fn leaves_at(session: &StreamSession, path: &Path) -> Option<Instant> {
-        session.segment_due_at(path.id)
+        let (content, paths) = (&session.content, &session.paths);
+        content.segment_due_at(path.id, &session.sizes, paths)
     }
 
     fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
@@ -313,21 +314,25 @@ impl Hooks for Stream {
             session.content.paths[path.id.index()].timer_at(),
             Timer::Retransmission,
         );
-        next.consider(session.challenge_at(path), Timer::PathSilence);
-        next.consider(session.content.question_at(path), Timer::PathSilence);
+        let content = &session.content;
+        next.consider(content.challenge_at(path), Timer::PathSilence);
+        next.consider(content.question_at(path), Timer::PathSilence);
     }
 
     fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
         next.consider(session.content.blocked_at, Timer::Blocked);
-        next.consider(session.held_until(), Timer::Scheduler);
+        let held_until = (session.content).held_until(&session.sizes, &session.paths);
+        next.consider(held_until, Timer::Scheduler);
     }
 
     fn handle_timeout(session: &mut StreamSession, now: Instant) {
         if session.closing == Closing::Open {
             session.content.on_blocked_timeout(now);
             session.handle_path_timeouts(now);
-            if session.held_until().is_some_and(|at| at <= now) {
-                session.content.request_scheduling();
+            let (content, sizes) = (&mut session.content, &session.sizes);
+            let held_until = content.held_until(sizes, &session.paths);
+            if held_until.is_some_and(|at| at <= now) {
+                content.request_scheduling();
             }
         }
     }
@@ -343,7 +348,8 @@ impl Hooks for Stream {
         session.repeat_challenge(now, id);
         let at = session.content.question_at(&session.paths[id.index()]);
         if at.is_some_and(|at| at <= now) {
-            session.ask(id, SendReason::IdleProbe);
+            let path = &mut session.paths[id.index()];
+            session.questions.ask(path, SendReason::IdleProbe);
         }
     }
 

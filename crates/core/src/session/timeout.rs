@@ -51,28 +51,27 @@ impl<C: Content> Session<C> {
 
     /// Serves the timers of all paths.
     pub(super) fn handle_path_timeouts(&mut self, now: Instant) {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         for index in 0..self.paths.len() {
-            if self.paths[index].state() != PathState::Removed {
-                self.handle_path_timeout(now, PathId(index as u8));
+            let id = PathId(index as u8);
+            let path = &mut self.paths[index];
+            if path.state() == PathState::Removed {
+                continue;
             }
-        }
-    }
-
-    fn handle_path_timeout(&mut self, now: Instant, id: PathId) {
-        let path = &mut self.paths[id.index()];
-        if path.recovery.loss_timer().is_some_and(|at| at <= now) {
-            let mut digest = self.scratch.digest.take().unwrap_or_default();
-            if path.recovery.on_loss_timeout(now, &mut digest) {
-                C::on_loss_timeout(self, now, id, &digest);
+            if is_due(path.recovery.loss_timer()) {
+                let mut digest = self.scratch.digest.take().unwrap_or_default();
+                if path.recovery.on_loss_timeout(now, &mut digest) {
+                    C::on_loss_timeout(self, now, id, &digest);
+                }
+                self.scratch.digest = Some(digest);
             }
-            self.scratch.digest = Some(digest);
+            let path = &mut self.paths[index];
+            if is_due(path.controller.next_timeout()) {
+                path.on_timeout(now, Timeout::Own);
+                C::on_controller_timeout(self, now);
+            }
+            C::on_path_timeout(self, now, id);
         }
-        let path = &mut self.paths[id.index()];
-        if path.controller.next_timeout().is_some_and(|at| at <= now) {
-            path.on_timeout(now, Timeout::Own);
-            C::on_controller_timeout(self, now);
-        }
-        C::on_path_timeout(self, now, id);
     }
 
     /// Takes all packets of the path out of flight. `reason` is that of their retransmissions.

@@ -100,14 +100,15 @@ impl<C: Content> Session<C> {
         }
         if has_report {
             C::write_before_report(self, buf);
-            self.write_report(now, id, id, buf);
+            self.write_report(now, id, buf);
+            Path::repeat_report(&mut self.paths, now, id);
         }
         C::write_control_frames(self, now, has_report, has_control_frames, buf);
         if let Some(about) = echo_about {
             // Two long reports might not pass every path.
             match has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
                 true => self.paths[id.index()].report_elsewhere = Some(about),
-                false => self.write_report(now, about, id, buf),
+                false => self.write_report(now, about, buf),
             }
         }
         if let Some(about) = status_about {
@@ -136,28 +137,16 @@ impl<C: Content> Session<C> {
         })
     }
 
-    /// Writes the report about path `about`. While the peer doubts that path, the next datagram on
-    /// the best other one carries the report too.
-    fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
-        let is_suspected = self.paths[about.index()].suspected_until > now;
-        let is_reported = self.content.is_report_wanted();
-        if let Some(report) = self.paths[about.index()].arrivals.report(now, about)
-            && is_reported
+    /// Writes the report about path `about`.
+    fn write_report(&mut self, now: Instant, about: PathId, buf: &mut Vec<u8>) {
+        let arrivals = &mut self.paths[about.index()].arrivals;
+        if let Some(report) = arrivals.report(now, about)
+            && self.content.is_report_wanted()
         {
             wire::write_feedback(report, buf);
         }
         if self.content.awaits_more() {
-            self.paths[about.index()].arrivals.expect_more();
-        }
-        if is_suspected && on == about {
-            let other = self
-                .paths
-                .iter_mut()
-                .filter(|other| other.id != about && other.state().is_usable())
-                .max_by_key(|other| other.last_heard_at);
-            if let Some(other) = other {
-                other.report_elsewhere = Some(about);
-            }
+            arrivals.expect_more();
         }
     }
 

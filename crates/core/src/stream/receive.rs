@@ -146,9 +146,21 @@ impl ReceiveStream {
     /// others.
     fn take_message(&mut self, offset: u64, payload: &[u8], edges: Edges) -> bool {
         let end = offset + payload.len() as u64;
-        let gaps = match self.known_bytes(offset, end) {
-            known if known == end - offset => return true,
-            _ => self.pieces.gaps(self.offset.clamp(offset, end), end),
+        let known = self.known_bytes(offset, end);
+        if known == end - offset {
+            return true;
+        }
+        // Mostly nothing of it has arrived.
+        let (whole, parts);
+        let gaps: &[Range<u64>] = match known {
+            0 => {
+                whole = [offset..end];
+                &whole
+            }
+            _ => {
+                parts = self.pieces.gaps(self.offset.clamp(offset, end), end);
+                &parts
+            }
         };
         let edges_of = |gap: &Range<u64>| Edges {
             begins: edges.begins && gap.start == offset,

@@ -169,7 +169,7 @@ impl SeriesRecorder {
             }
             let paths = world.sender_paths(id);
             let intervals = self.current_paths[index].iter_mut();
-            for ((path, view), interval) in flow.paths.iter_mut().zip(paths).zip(intervals) {
+            for ((path, view), interval) in flow.paths.iter_mut().zip(&paths).zip(intervals) {
                 path.push(std::mem::take(interval), view);
             }
             let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());

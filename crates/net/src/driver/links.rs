@@ -149,7 +149,7 @@ impl<L: Load> Driver<L> {
             return;
         }
         let elapsed = now.saturating_since(self.reporter.reported_at);
-        let views = self.endpoint.paths(now).to_vec();
+        let views = self.endpoint.paths(now);
         let links: Vec<_> = views
             .iter()
             .zip(&mut self.reporter.links)

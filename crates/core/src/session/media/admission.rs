@@ -2,11 +2,12 @@
 //!
 //! One question is asked of every frame before its first packet leaves, and again while it waits:
 //! can its *last* packet arrive in time at the paths' delivery rate? A frame is either begun with
-//! the intention to finish it, or given up whole, with all that need it. `docs/algorithms.md` shows
+//! the intention to finish it, or given up whole, with all that need it. `docs/session-rules.md` shows
 //! which frames make way.
 
 use anabranch_units::{Duration, Importance, Instant};
 
+use crate::config::{Config, SourceLimits};
 use crate::media::{FrameId, Group, SendBuffer, Unsent};
 use crate::path::{FluidModel, Path, SPARE_LIFETIME};
 use crate::path_view::{PathState, PathView};
@@ -104,14 +105,24 @@ impl Admission {
         self.path_changed_at = now;
     }
 
-    /// Updates and returns whether frames of this lifetime may have to be given up.
+    /// Updates and returns whether frames may have to be given up.
     pub(super) fn update(
         &mut self,
         now: Instant,
-        lifetime: Duration,
+        config: &Config,
+        is_redundant: bool,
         send_buffer: &SendBuffer,
         paths: &[Path],
     ) -> bool {
+        // If frames stand alone, each is given up as late as possible: paths may become faster. An
+        // encoder that follows the paths ends an overload by itself, and the capacity of a path
+        // that was never full is unknown. A frame refused too early would cost all that need it.
+        let is_fixed = config.media.source == SourceLimits::Fixed;
+        let is_bare = config.laboratory.endpoint.is_bare();
+        if is_bare || !is_fixed || !send_buffer.has_structure() || is_redundant {
+            return false;
+        }
+        let lifetime = config.media.deadline;
         let is_busy = send_buffer.has_waiting() || paths.iter().any(Path::has_bound);
         let patience = lifetime / WAIT_OF_OVERLOAD;
         let oldest = send_buffer.unsent().next();

@@ -11,6 +11,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{Assignment, PacketKind, PacketView, fastest};
+use crate::session::sizes::Sizes;
 use crate::wire::{self, MAX_RECOVERED, RepairHead};
 
 /// Number of reports that list a recovered symbol, so that a lost report costs little.
@@ -151,22 +152,13 @@ impl Receiver {
     }
 }
 
-/// Bytes around the payload of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
-    /// Overhead of a packet on the wire beside the fragment.
-    pub(super) header_bytes: u32,
-    /// Part of it that the driver and the network add.
-    pub(super) overhead_bytes: u32,
-}
-
 /// Writes a repair, if it is still of use. Apart, as most packets are none.
 #[inline(never)]
 pub(super) fn write_repair(
     packet: &PacketView,
     path: &mut Path,
     send_buffer: &mut SendBuffer,
-    around: Around,
+    sizes: &Sizes,
     heads: &mut Vec<[u8; SYMBOL_HEAD_BYTES]>,
     buf: &mut Vec<u8>,
 ) -> Option<PacketContent> {
@@ -176,7 +168,7 @@ pub(super) fn write_repair(
     let longest_bytes = symbols.map(|symbol| symbol.payload.len()).max();
     // It may cover fragments that were cut for the larger packet size of an earlier moment or
     // another path.
-    if !path.carries(longest_bytes.unwrap_or(0) as u32 + around.header_bytes) {
+    if !path.carries(longest_bytes.unwrap_or(0) as u32 + sizes.header_bytes) {
         send_buffer.on_repair_settled(frame, repair);
         return None;
     }
@@ -191,7 +183,7 @@ pub(super) fn write_repair(
         .zip(symbols)
         .map(|(head, symbol)| [head.as_slice(), symbol.payload]);
     fec::encode(window, parts, buf);
-    let bytes = (buf.len() - start) as u64 + u64::from(around.overhead_bytes);
+    let bytes = (buf.len() - start) as u64 + u64::from(sizes.overhead_bytes);
     path.counters.repair_packets += 1;
     path.counters.repair_bytes += bytes;
     Some(PacketContent::Repair { frame, repair })

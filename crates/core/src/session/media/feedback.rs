@@ -2,10 +2,10 @@
 
 use anabranch_units::Instant;
 
-use super::{Media, MediaSession, idle};
+use super::{Media, MediaSession, Views, idle};
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
+use crate::path_view::{PathId, PathState, PathView};
+use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 
@@ -16,7 +16,7 @@ impl MediaSession {
         for packet in &digest.acked {
             self.content.on_acked(now, about, packet);
         }
-        self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
+        self.output.counters.frames_acked = self.content.send_buffer.acked_frame_count();
         if !self.config.laboratory.endpoint.is_bare() {
             restart_after_standstill(now, about, &mut self.paths);
         }
@@ -25,11 +25,9 @@ impl MediaSession {
         self.refresh_views(now);
         self.follow_rates(now);
         self.answer_losses(now, about, digest, SendReason::Lost);
-        self.reconsider_unrepaired(now);
+        self.rule(now).reconsider_unrepaired();
         self.reinject(now);
-        if self.is_overloaded(now) {
-            self.admit(now, None);
-        }
+        self.admit(now, None, Views::Present);
     }
 
     /// Handles packets of a path that its loss timer has declared lost.
@@ -57,42 +55,15 @@ impl MediaSession {
     /// Does the same by the present views.
     fn answer_losses(&mut self, now: Instant, path: PathId, digest: &Digest, reason: SendReason) {
         for packet in &digest.too_large {
-            self.on_copy_lost(now, path, packet, reason);
+            self.rule(now).on_copy_lost(path, packet, reason);
+            self.content.binding.request();
         }
         for packet in &digest.lost {
-            self.content.scheduler.on_event(
-                now,
-                &SchedulerEvent::Lost {
-                    path,
-                    bytes: packet.bytes,
-                },
-            );
-            self.on_copy_lost(now, path, packet, reason);
-            self.content.is_schedule_due = true;
-        }
-        self.content.is_schedule_due |= !digest.too_large.is_empty();
-    }
-
-    /// Handles a copy that is lost, or stuck on a suspect path: another one may be worth sending.
-    pub(super) fn on_copy_lost(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        packet: &SentPacket,
-        reason: SendReason,
-    ) {
-        if let PacketContent::Repair { frame, repair } = packet.content {
-            self.content.send_buffer.on_repair_settled(frame, repair);
-        }
-        let suspected = match reason {
-            SendReason::PathSuspect => PathSet::only(path),
-            _ => PathSet::EMPTY,
-        };
-        for id in self.content.send_buffer.carried_by(packet.content) {
-            if suspected.is_empty() {
-                self.content.send_buffer.on_lost(id, path);
-            }
-            self.reconsider(now, id, suspected, reason, packet.bytes);
+            let bytes = packet.bytes;
+            let event = SchedulerEvent::Lost { path, bytes };
+            self.content.binding.notify(now, &event);
+            self.rule(now).on_copy_lost(path, packet, reason);
+            self.content.binding.request();
         }
     }
 
@@ -148,7 +119,7 @@ impl Media {
                         fragment,
                         received_at,
                     };
-                    self.scheduler.on_event(now, &event);
+                    self.binding.notify(now, &event);
                 }
             }
             PacketContent::Repair { frame, repair } => {
@@ -159,13 +130,9 @@ impl Media {
             | PacketContent::MtuProbe
             | PacketContent::Segment { .. } => {}
         }
-        self.scheduler.on_event(
-            now,
-            &SchedulerEvent::Acked {
-                path,
-                bytes: packet.bytes,
-            },
-        );
-        self.is_schedule_due = true;
+        let bytes = packet.bytes;
+        let event = SchedulerEvent::Acked { path, bytes };
+        self.binding.notify(now, &event);
+        self.binding.request();
     }
 }

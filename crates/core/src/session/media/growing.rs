@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::{MediaSession, admission};
+use super::{Media, MediaSession, Views, admission};
 use crate::media::{Frame, FrameId, SendFrameError};
 use crate::session::Closing;
 
@@ -46,26 +46,31 @@ impl MediaSession {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
         }
-        self.expire_frames(now);
+        self.content.expire_frames(now, &mut self.output);
         let taken = self.content.send_buffer.append(now, bytes)?;
         if taken == 0 {
             return Ok(());
         }
-        self.counters.media_bytes_sent += taken as u64;
-        self.content.probing.on_frame(now, taken);
-        self.content.standby.on_frame(now, taken);
-        self.report_source_bytes(now, taken);
-        self.content.budget.on_media(now, taken as u64);
-        self.content.is_schedule_due = true;
+        self.output.counters.media_bytes_sent += taken as u64;
+        let content = &mut self.content;
+        content.probing.on_frame(now, taken);
+        content.standby.on_frame(now, taken);
+        content.report_source_bytes(now, taken, &self.config, &mut self.paths);
+        content.budget.on_media(now, taken as u64);
+        content.binding.request();
         Ok(())
     }
 
     /// Gives up the frame that was begun, if there is one, and all that need it.
     pub fn abandon_frame(&mut self, now: Instant) {
         if let Some(id) = self.content.send_buffer.abandon() {
-            let send_buffer = &mut self.content.send_buffer;
+            let Media {
+                send_buffer,
+                notices,
+                ..
+            } = &mut self.content;
             for late in admission::give_up_for_good(id, send_buffer, &mut self.paths) {
-                self.on_given_up(now, late);
+                notices.on_given_up(now, late, &mut self.output);
             }
         }
     }
@@ -73,9 +78,9 @@ impl MediaSession {
     /// Ends the frame that was begun, if there is one, and protects it by repairs.
     pub fn finish_frame(&mut self, now: Instant) {
         if let Some(id) = self.content.send_buffer.finish() {
-            self.content.is_schedule_due = true;
+            self.content.binding.request();
             self.protect(now, id);
-            self.admit_if_overloaded(now, None);
+            self.admit(now, None, Views::Old);
         }
     }
 }

@@ -4,10 +4,11 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathState;
 use crate::questions;
 use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
+use crate::session::silence::Questions;
 
 /// Interval of probes on one of several idle paths. Each is also a sample of its round-trip time.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -50,8 +51,29 @@ impl Idle {
         is_idle.then(|| path.last_sent_at + interval)
     }
 
-    /// Prepares a path for a probe if one is due. Returns whether it is.
-    fn begin_probe(&self, now: Instant, path: &mut Path, path_count: usize) -> bool {
+    /// Queues the probes that are due. Returns whether there are any.
+    pub(super) fn probe(
+        &self,
+        now: Instant,
+        paths: &mut [Path],
+        questions: &mut Questions,
+    ) -> bool {
+        let path_count = paths.len();
+        let mut has_probe = false;
+        for path in paths {
+            has_probe |= self.probe_one(now, path, path_count, questions);
+        }
+        has_probe
+    }
+
+    /// Queues a probe of an idle path, one of `path_count`, if it is due. Returns whether it is.
+    pub(super) fn probe_one(
+        &self,
+        now: Instant,
+        path: &mut Path,
+        path_count: usize,
+        questions: &mut Questions,
+    ) -> bool {
         if self.probe_at(path, path_count).is_none_or(|at| at > now) {
             return false;
         }
@@ -61,6 +83,7 @@ impl Idle {
         };
         // A packet this small is no sample of the path's rate.
         path.leave_idleness(now);
+        questions.ask(path, SendReason::IdleProbe);
         true
     }
 }
@@ -79,25 +102,5 @@ impl MediaSession {
     /// end that sends media does so from its first frame on.
     pub fn keep_alive(&mut self) {
         self.content.idle.keep_alive();
-    }
-
-    /// Queues the probes that are due. Returns whether there are any.
-    pub(super) fn probe_idle_paths(&mut self, now: Instant) -> bool {
-        let mut has_probe = false;
-        for index in 0..self.paths.len() {
-            has_probe |= self.probe_idle(now, PathId(index as u8));
-        }
-        has_probe
-    }
-
-    /// Queues a probe of an idle path if it is due. Returns whether it is.
-    pub(super) fn probe_idle(&mut self, now: Instant, id: PathId) -> bool {
-        let path_count = self.paths.len();
-        let path = &mut self.paths[id.index()];
-        let is_due = self.content.idle.begin_probe(now, path, path_count);
-        if is_due {
-            self.ask(id, SendReason::IdleProbe);
-        }
-        is_due
     }
 }

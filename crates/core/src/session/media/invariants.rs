@@ -1,16 +1,17 @@
 //! The check of the invariants of media.
 
-use super::MediaSession;
+use super::Media;
 use crate::invariants::{Checker, Invariant};
 use crate::media::{Exceptions, Places};
+use crate::path::Path;
 
-impl MediaSession {
-    pub(super) fn check_media(&self, checker: &mut Checker) {
+impl Media {
+    pub(super) fn check(&self, paths: &[Path], checker: &mut Checker) {
         let mut places = Places::default();
         let exceptions = Exceptions {
-            is_redundant: self.content.scheduler.is_redundant(),
+            is_redundant: self.binding.is_redundant(),
         };
-        for path in &self.paths {
+        for path in paths {
             for packet in path.bound_packets() {
                 let is_only = places.add_bound(path.id, packet);
                 let holds = is_only || exceptions.is_redundant;
@@ -22,10 +23,8 @@ impl MediaSession {
                 places.add_outstanding(path.id, packet);
             }
         }
-        self.content
-            .send_buffer
-            .check(&mut places, exceptions, checker);
-        self.content.reception.reassembly().check(checker);
-        self.content.budget.check(checker);
+        self.send_buffer.check(&mut places, exceptions, checker);
+        self.reception.reassembly().check(checker);
+        self.budget.check(checker);
     }
 }

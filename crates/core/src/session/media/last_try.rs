@@ -2,75 +2,54 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Media, MediaSession, unanswered};
+use super::reconsider::Rule;
+use super::{MediaSession, unanswered};
 use crate::forecast::Priority;
-use crate::media::{FragmentId, SendBuffer, Verdict};
+use crate::media::{FragmentId, LastCall, SendBuffer, Verdict};
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 
-impl MediaSession {
+impl Rule<'_> {
     /// Sends a copy of a retransmission that has just left on `path`, if it is the last chance to
     /// do so. On the same path the copy waits until the burst of losses that hit the original is
     /// over.
-    pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
-        let payload_bytes = packet.bytes.saturating_sub(self.header_bytes());
-        self.content
-            .budget
-            .on_retransmission(now, u64::from(payload_bytes));
-        if !self.config.laboratory.sends_last_tries() {
-            return;
-        }
-        self.refresh_views(now);
+    pub(super) fn try_last(&mut self, path: PathId, packet: &PacketView) {
         let (id, reason) = (packet.id(), SendReason::LastTry);
-        let (verdict, copy_path) = self
-            .rule(now)
-            .verdict(id, PathSet::EMPTY, reason, packet.bytes);
-        if verdict != Verdict::SendCopy
-            || !self
-                .content
-                .may_copy_blindly(now, &self.paths, packet.bytes)
-        {
+        let (verdict, copy_path) = self.verdict(id, PathSet::EMPTY, reason, packet.bytes);
+        if verdict != Verdict::SendCopy || !self.may_copy_blindly(packet.bytes) {
             return;
         }
         let is_elsewhere = copy_path.is_some_and(|copy_path| copy_path.path != path);
-        let send_buffer = &mut self.content.send_buffer;
         let wait = match is_elsewhere {
             true => Duration::ZERO,
-            false => burst_wait(now, packet, &self.views[path.index()], send_buffer),
+            false => burst_wait(
+                self.now,
+                packet,
+                &self.views[path.index()],
+                self.send_buffer,
+            ),
         };
         match wait.is_zero() {
-            true => self
-                .content
-                .queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
-            false => send_buffer.call_copy(now + wait, id),
+            true => self.queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
+            false => self.send_buffer.call_copy(self.now + wait, id),
         }
     }
 
     /// Reconsiders overdue packets at the last moment at which another copy can arrive in time:
     /// their loss, or the report about it, may be lost in a burst. Also sends copies that have
     /// waited.
-    pub(super) fn answer_last_calls(&mut self, now: Instant) {
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if !is_due(self.content.send_buffer.next_last_call()) {
-            return;
-        }
-        let mut calls = core::mem::take(&mut self.content.scratch.last_calls);
-        calls.clear();
-        self.content.send_buffer.last_calls(now, &mut calls);
-        if !calls.is_empty() {
-            self.refresh_views(now);
-        }
+    pub(super) fn answer_last_calls(&mut self, calls: &[LastCall]) {
         let bytes = self.max_packet_bytes;
-        for call in &calls {
+        for call in calls {
             let copies = Copies {
-                now,
+                now: self.now,
                 id: call.id,
-                send_buffer: &self.content.send_buffer,
-                paths: &self.paths,
-                views: &self.views,
+                send_buffer: self.send_buffer,
+                paths: self.paths,
+                views: self.views,
             };
             let overdue = |path: &PathId| copies.is_overdue(*path);
             let suspected: PathSet = call.in_flight_on.iter().filter(overdue).collect();
@@ -79,21 +58,15 @@ impl MediaSession {
             let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
             let mut in_flight_on = call.in_flight_on.iter();
             let can_answer = |path| copies.is_answer_possible(path);
-            if is_usual
-                && !(self.content.budget.has_room_for_copy(bytes) && in_flight_on.all(can_answer))
-            {
+            if is_usual && !(self.budget.has_room_for_copy(bytes) && in_flight_on.all(can_answer)) {
                 continue;
             }
-            let (verdict, copy_path) =
-                self.rule(now)
-                    .verdict(call.id, suspected, call.reason, bytes);
-            if verdict != Verdict::SendCopy
-                || !self.content.may_copy_blindly(now, &self.paths, bytes)
-            {
+            let (verdict, copy_path) = self.verdict(call.id, suspected, call.reason, bytes);
+            if verdict != Verdict::SendCopy || !self.may_copy_blindly(bytes) {
                 continue;
             }
             if is_usual {
-                self.content.budget.on_copy(bytes);
+                self.budget.on_copy(bytes);
             }
             let is_elsewhere =
                 copy_path.is_some_and(|copy_path| !call.in_flight_on.contains(copy_path.path));
@@ -101,17 +74,32 @@ impl MediaSession {
                 SendReason::LastTry => reason_of_copy(is_elsewhere),
                 reason => reason,
             };
-            self.content.queue_copy(call.id, copy_path, reason);
+            self.queue_copy(call.id, copy_path, reason);
         }
-        self.content.scratch.last_calls = calls;
+    }
+
+    /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
+    fn may_copy_blindly(&self, bytes: u32) -> bool {
+        let waiting = self.send_buffer.waiting();
+        unanswered::may_copy_blindly(self.now, self.paths, waiting, self.budget, bytes)
     }
 }
 
-impl Media {
-    /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone.
-    fn may_copy_blindly(&self, now: Instant, paths: &[Path], bytes: u32) -> bool {
-        let waiting = self.send_buffer.waiting();
-        unanswered::may_copy_blindly(now, paths, waiting, &self.budget, bytes)
+impl MediaSession {
+    /// Answers the last calls that are due.
+    pub(super) fn answer_last_calls(&mut self, now: Instant) {
+        let next = self.content.send_buffer.next_last_call();
+        if next.is_none_or(|at| at > now) {
+            return;
+        }
+        let mut calls = core::mem::take(&mut self.content.scratch.last_calls);
+        calls.clear();
+        self.content.send_buffer.last_calls(now, &mut calls);
+        if !calls.is_empty() {
+            self.refresh_views(now);
+            self.rule(now).answer_last_calls(&calls);
+        }
+        self.content.scratch.last_calls = calls;
     }
 }
 

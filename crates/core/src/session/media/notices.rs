@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
 use crate::media::FrameId;
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::session::{Closing, Event};
+use crate::session::Event;
+use crate::session::output::Output;
 use crate::wire;
 
 /// Number of notices per frame, on one usable path after the other. If all are lost, the receiver
@@ -36,6 +36,13 @@ struct Range {
 }
 
 impl Notices {
+    /// Reports a given-up frame to the application, and queues the notice for the receiver.
+    pub(super) fn on_given_up(&mut self, now: Instant, frame: FrameId, output: &mut Output) {
+        output.counters.frames_late += 1;
+        output.events.push_back(Event::late(frame));
+        self.add(now, frame);
+    }
+
     fn add(&mut self, now: Instant, frame: FrameId) {
         if self.ranges.is_empty() {
             self.next_at = self.next_at.max(now);
@@ -67,6 +74,13 @@ impl Notices {
         }
     }
 
+    /// Returns the path on which a notice is due now.
+    #[inline]
+    pub(super) fn due_on(&self, now: Instant, paths: &[Path]) -> Option<PathId> {
+        let (at, path) = self.due(paths)?;
+        (at <= now).then_some(path)
+    }
+
     #[cold]
     fn next(&self, paths: &[Path]) -> Option<(Instant, PathId)> {
         let usable = || paths.iter().filter(|path| path.state().is_usable());
@@ -84,22 +98,6 @@ impl Notices {
         self.ranges.retain(|range| range.repetitions > 0);
         self.next_at = now + INTERVAL;
         self.turn = self.turn.wrapping_add(1);
-    }
-}
-
-impl MediaSession {
-    /// Reports a given-up frame to the application, and queues the notice for the receiver.
-    pub(super) fn on_given_up(&mut self, now: Instant, frame: FrameId) {
-        self.counters.frames_late += 1;
-        self.events.push_back(Event::late(frame));
-        self.content.notices.add(now, frame);
-    }
-
-    /// Returns the path on which a notice is due now. A session that ends does not wait for one.
-    #[inline]
-    pub(super) fn due_notice_on(&self, now: Instant) -> Option<PathId> {
-        let (at, path) = self.content.notices.due(&self.paths)?;
-        (at <= now && self.closing == Closing::Open).then_some(path)
     }
 }
 

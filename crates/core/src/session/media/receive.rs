@@ -1,15 +1,13 @@
 //! Received packets of media.
 
-use std::collections::VecDeque;
-
 use anabranch_units::Instant;
 
-use super::{MediaSession, fec};
+use super::{Media, fec};
 use crate::config::Config;
-use crate::counters::SessionCounters;
 use crate::media::{FrameId, Outcome, Reassembly, Symbol, Taken};
-use crate::path_view::PathId;
+use crate::path::Path;
 use crate::session::Event;
+use crate::session::output::Output;
 use crate::wire::{self, WireFrame};
 
 /// Receive side of a session: the peer's media.
@@ -24,14 +22,7 @@ pub(super) struct Reception {
     outcomes: Vec<Outcome>,
 }
 
-/// Reports of received media.
-#[derive(Debug)]
-pub(super) struct Output<'a> {
-    pub(super) counters: &'a mut SessionCounters,
-    pub(super) events: &'a mut VecDeque<Event>,
-}
-
-impl Output<'_> {
+impl Output {
     fn report(&mut self, outcomes: &mut Vec<Outcome>) {
         for outcome in outcomes.drain(..) {
             self.events.push_back(match outcome {
@@ -75,7 +66,7 @@ impl Reception {
         now: Instant,
         number: Option<u32>,
         symbol: &Symbol<'_>,
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) {
         self.insert(now, symbol, output);
         if let Some(number) = number {
@@ -91,7 +82,7 @@ impl Reception {
         now: Instant,
         head: wire::RepairHead,
         bytes: &[u8],
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) {
         let mut receiver = self.fec.take().unwrap_or_default();
         receiver.on_repair(head, bytes);
@@ -103,7 +94,7 @@ impl Reception {
         &mut self,
         now: Instant,
         mut receiver: Box<fec::Receiver>,
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) {
         while let Some((number, recovered)) = receiver.next_recovered() {
             let Some(symbol) = recovered else {
@@ -137,7 +128,7 @@ impl Reception {
         now: Instant,
         first: FrameId,
         count: u64,
-        output: &mut Output<'_>,
+        output: &mut Output,
     ) {
         let frames = first.0..first.0.saturating_add(count);
         self.reassembly.give_up(now, frames, &mut self.outcomes);
@@ -145,7 +136,7 @@ impl Reception {
     }
 
     /// Inserts a fragment that has arrived, or been recovered.
-    fn insert(&mut self, now: Instant, symbol: &Symbol<'_>, output: &mut Output<'_>) -> Taken {
+    fn insert(&mut self, now: Instant, symbol: &Symbol<'_>, output: &mut Output) -> Taken {
         let Symbol {
             header,
             captured_at_micros,
@@ -155,7 +146,7 @@ impl Reception {
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
         let (reassembly, outcomes) = (&mut self.reassembly, &mut self.outcomes);
         let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
-        let counters = &mut *output.counters;
+        let counters = &mut output.counters;
         match taken {
             Taken::New => self.peer_time = captured_at,
             Taken::Duplicate => counters.duplicate_fragments += 1,
@@ -172,13 +163,13 @@ impl Reception {
     }
 
     /// Hands out all frames that it still holds.
-    pub(super) fn finish(&mut self, mut output: Output<'_>) {
+    pub(super) fn finish(&mut self, output: &mut Output) {
         self.reassembly.finish(&mut self.outcomes);
         output.report(&mut self.outcomes);
     }
 
     /// Hands out frames that have waited long enough.
-    pub(super) fn deliver_due(&mut self, now: Instant, mut output: Output<'_>) {
+    pub(super) fn deliver_due(&mut self, now: Instant, output: &mut Output) {
         let expires_at = self.reassembly.expires_at();
         if expires_at.is_some_and(|at| at <= now) {
             self.reassembly.deliver(now, &mut self.outcomes);
@@ -187,13 +178,16 @@ impl Reception {
     }
 }
 
-impl MediaSession {
-    pub(super) fn on_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
-        let reception = &mut self.content.reception;
-        let mut output = Output {
-            counters: &mut self.counters,
-            events: &mut self.events,
-        };
+impl Media {
+    /// Handles a wire frame of media that has arrived on this path.
+    pub(super) fn on_frame(
+        &mut self,
+        now: Instant,
+        path: &mut Path,
+        frame: WireFrame<'_>,
+        output: &mut Output,
+    ) {
+        let reception = &mut self.reception;
         match frame {
             WireFrame::Fragment {
                 header,
@@ -201,7 +195,6 @@ impl MediaSession {
                 symbol: number,
                 payload,
             } => {
-                let path = &mut self.paths[on.index()];
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
                 let symbol = Symbol {
@@ -209,24 +202,22 @@ impl MediaSession {
                     captured_at_micros,
                     payload,
                 };
-                reception.on_fragment(now, number, &symbol, &mut output);
+                reception.on_fragment(now, number, &symbol, output);
             }
-            WireFrame::Repair { head, bytes } => {
-                reception.on_repair(now, head, bytes, &mut output);
-            }
+            WireFrame::Repair { head, bytes } => reception.on_repair(now, head, bytes, output),
             WireFrame::SymbolsRecovered(numbers) => {
-                let send_buffer = &mut self.content.send_buffer;
+                let send_buffer = &mut self.send_buffer;
                 for low_bits in numbers.iter() {
                     let symbol = wire::expand(low_bits, send_buffer.next_symbol());
                     send_buffer.on_recovered(symbol);
-                    self.counters.frames_acked = send_buffer.acked_frame_count();
+                    output.counters.frames_acked = send_buffer.acked_frame_count();
                 }
             }
             WireFrame::FramesGivenUp { first, count } => {
-                reception.on_frames_given_up(now, first, count, &mut output);
+                reception.on_frames_given_up(now, first, count, output);
             }
             WireFrame::SendTime(micros) => reception.on_send_time(now, micros),
-            _ => self.counters.malformed_datagrams += 1,
+            _ => output.counters.malformed_datagrams += 1,
         }
     }
 }

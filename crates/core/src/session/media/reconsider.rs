@@ -3,12 +3,18 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Media, MediaSession};
+use super::MediaSession;
+use super::notices::Notices;
+use super::schedule::Binding;
+use crate::fec::Budget;
 use crate::forecast::Priority;
-use crate::media::{CopiesInFlight, FragmentId, FrameId, Outlook, SendBuffer, Verdict};
+use crate::media::{CopiesInFlight, FragmentId, Outlook, SendBuffer, Verdict};
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::recovery::{PacketContent, SentPacket};
 use crate::send_reason::SendReason;
+use crate::session::are_present;
+use crate::session::output::Output;
 
 /// Maximum number of copies in flight, whatever their worth. More would delay later frames by more
 /// than they save.
@@ -53,15 +59,22 @@ impl Search {
     }
 }
 
-/// The rule for another copy, with all that it knows.
+/// The rule for another copy at one moment, with all that it knows, and the parts that carry out
+/// its verdicts.
 #[derive(Debug)]
 pub(super) struct Rule<'a> {
     pub(super) now: Instant,
     pub(super) send_buffer: &'a mut SendBuffer,
+    pub(super) budget: &'a mut Budget,
+    notices: &'a mut Notices,
+    binding: &'a mut Binding,
+    output: &'a mut Output,
     pub(super) paths: &'a [Path],
-    pub(super) views: &'a [PathView],
+    /// Views of this moment.
+    pub(super) views: &'a mut [PathView],
     /// Maximum number of copies in flight.
-    pub(super) most_copies: u32,
+    most_copies: u32,
+    pub(super) max_packet_bytes: u32,
 }
 
 impl Rule<'_> {
@@ -156,6 +169,65 @@ impl Rule<'_> {
         self.views.iter().filter(usable).min_by_key(rank)
     }
 
+    /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
+    /// `suspected` paths no longer count. It is resent, for this reason, if the rule says so.
+    pub(super) fn reconsider(
+        &mut self,
+        id: FragmentId,
+        suspected: PathSet,
+        reason: SendReason,
+        bytes: u32,
+    ) -> Verdict {
+        let (verdict, copy_path) = self.verdict(id, suspected, reason, bytes);
+        match verdict {
+            Verdict::SendCopy => self.queue_copy(id, copy_path, reason),
+            Verdict::GiveUp => {
+                if self.send_buffer.give_up(id.frame) {
+                    self.notices.on_given_up(self.now, id.frame, self.output);
+                }
+            }
+            Verdict::Settled | Verdict::Wait => {}
+        }
+        verdict
+    }
+
+    /// Handles a copy that is lost, or stuck on a suspect path: another one may be worth sending.
+    pub(super) fn on_copy_lost(&mut self, path: PathId, packet: &SentPacket, reason: SendReason) {
+        if let PacketContent::Repair { frame, repair } = packet.content {
+            self.send_buffer.on_repair_settled(frame, repair);
+        }
+        let suspected = match reason {
+            SendReason::PathSuspect => PathSet::only(path),
+            _ => PathSet::EMPTY,
+        };
+        for id in self.send_buffer.carried_by(packet.content) {
+            if suspected.is_empty() {
+                self.send_buffer.on_lost(id, path);
+            }
+            self.reconsider(id, suspected, reason, packet.bytes);
+        }
+    }
+
+    /// Judges again the lost fragments for which repairs have come too late or not at all.
+    pub(super) fn reconsider_unrepaired(&mut self) {
+        while let Some(id) = self.send_buffer.next_unrepaired(self.now) {
+            let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
+            self.reconsider(id, PathSet::EMPTY, reason, bytes);
+        }
+    }
+
+    /// Queues another copy.
+    pub(super) fn queue_copy(
+        &mut self,
+        id: FragmentId,
+        copy_path: Option<CopyPath>,
+        reason: SendReason,
+    ) {
+        let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
+        self.send_buffer.queue_retransmission(id, avoid, reason);
+        self.binding.request();
+    }
+
     /// Returns the way by the best path. Other paths that are equally good need not be avoided.
     fn copy_path(&self, search: &Search, best: PathId) -> CopyPath {
         let best = &self.views[best.index()];
@@ -177,69 +249,24 @@ impl Rule<'_> {
 impl MediaSession {
     /// Returns the rule as of now, by `self.views`.
     pub(super) fn rule(&mut self, now: Instant) -> Rule<'_> {
-        debug_assert!(self.has_present_views(now));
+        debug_assert!(are_present(&self.views, &self.paths, now));
         let most_copies = match self.config.laboratory.endpoint.is_bare() {
             true => 1,
             false => MOST_COPIES,
         };
+        let content = &mut self.content;
         Rule {
             now,
-            send_buffer: &mut self.content.send_buffer,
+            send_buffer: &mut content.send_buffer,
+            budget: &mut content.budget,
+            notices: &mut content.notices,
+            binding: &mut content.binding,
+            output: &mut self.output,
             paths: &self.paths,
-            views: &self.views,
+            views: &mut self.views,
             most_copies,
+            max_packet_bytes: self.sizes.max_packet_bytes,
         }
-    }
-
-    /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
-    /// `suspected` paths no longer count. It is resent, for this reason, if the rule says so.
-    pub(super) fn reconsider(
-        &mut self,
-        now: Instant,
-        id: FragmentId,
-        suspected: PathSet,
-        reason: SendReason,
-        bytes: u32,
-    ) -> Verdict {
-        let (verdict, copy_path) = self.rule(now).verdict(id, suspected, reason, bytes);
-        match verdict {
-            Verdict::SendCopy => self.content.queue_copy(id, copy_path, reason),
-            Verdict::GiveUp => self.give_up(now, id.frame),
-            Verdict::Settled | Verdict::Wait => {}
-        }
-        verdict
-    }
-
-    /// Judges again, by the present views, the lost fragments for which repairs have come too late
-    /// or not at all.
-    pub(super) fn reconsider_unrepaired(&mut self, now: Instant) {
-        if self.content.send_buffer.waits_until().is_none() {
-            return;
-        }
-        let (bytes, reason) = (self.max_packet_bytes, SendReason::NotRecovered);
-        while let Some(id) = self.content.send_buffer.next_unrepaired(now) {
-            self.reconsider(now, id, PathSet::EMPTY, reason, bytes);
-        }
-    }
-
-    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
-        if self.content.send_buffer.give_up(frame) {
-            self.on_given_up(now, frame);
-        }
-    }
-}
-
-impl Media {
-    /// Queues another copy.
-    pub(super) fn queue_copy(
-        &mut self,
-        id: FragmentId,
-        copy_path: Option<CopyPath>,
-        reason: SendReason,
-    ) {
-        let avoid = copy_path.map_or(PathSet::EMPTY, |copy_path| copy_path.avoid);
-        self.send_buffer.queue_retransmission(id, avoid, reason);
-        self.is_schedule_due = true;
     }
 }
 

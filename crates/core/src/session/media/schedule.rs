@@ -2,83 +2,161 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Media, MediaSession, unanswered};
+use super::{Media, MediaSession, fec, unanswered};
+use crate::fec::Budget;
+use crate::media::SendBuffer;
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
-use crate::scheduler::{self, PacketKind, PacketView};
+use crate::scheduler::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
 
-impl MediaSession {
-    /// Calls the scheduler for waiting packets.
-    pub(super) fn schedule(&mut self, now: Instant) {
-        self.content.is_schedule_due = false;
-        self.content.scheduled_at = now;
-        // Every acknowledgement makes a call due, but in the usual case nothing waits.
-        if self.content.send_buffer.has_waiting() {
-            self.bind_waiting(now);
-        } else {
-            self.content.held_since = None;
+/// The scheduler, and when to ask it.
+#[derive(Debug)]
+pub(super) struct Binding {
+    scheduler: Box<dyn Scheduler>,
+    asked_at: Instant,
+    /// Whether waiting packets may find a path that they did not find before.
+    is_due: bool,
+    /// Time since which the scheduler has held packets.
+    held_since: Option<Instant>,
+    /// Used again and again, so that the steady state allocates nothing.
+    assignments: Vec<Assignment>,
+}
+
+/// Waiting packets, and what else changes when they are bound.
+#[derive(Debug)]
+pub(super) struct Unbound<'a> {
+    send_buffer: &'a mut SendBuffer,
+    budget: &'a mut Budget,
+    fec_sender: Option<&'a mut fec::Sender>,
+}
+
+impl Binding {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, now: Instant) -> Self {
+        Binding {
+            scheduler,
+            asked_at: now,
+            is_due: false,
+            held_since: None,
+            assignments: Vec::new(),
         }
     }
 
-    fn bind_waiting(&mut self, now: Instant) {
-        self.refresh_views(now);
-        self.update_standby(now);
-        let mut views = core::mem::take(&mut self.views);
-        self.bind_to(now, &mut views);
-        self.views = views;
+    /// Returns whether every packet goes to every path.
+    pub(super) fn is_redundant(&self) -> bool {
+        self.scheduler.is_redundant()
+    }
+
+    /// Makes a call of the scheduler due.
+    pub(super) fn request(&mut self) {
+        self.is_due = true;
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    pub(super) fn notify(&mut self, now: Instant, event: &SchedulerEvent) {
+        self.scheduler.on_event(now, event);
     }
 
     /// Calls the scheduler for waiting packets, with the given views of paths.
-    fn bind_to(&mut self, now: Instant, views: &mut [PathView]) {
-        let deadline = self.config.media.deadline;
-        let session = self.content.session_view(&self.paths, deadline);
-        let mut assignments = core::mem::take(&mut self.content.scratch.assignments);
+    fn bind(
+        &mut self,
+        now: Instant,
+        unbound: &mut Unbound<'_>,
+        session: &SessionView,
+        paths: &mut [Path],
+        views: &mut [PathView],
+    ) {
+        let Unbound {
+            send_buffer,
+            budget,
+            fec_sender,
+        } = unbound;
+        let assignments = &mut self.assignments;
         assignments.clear();
-        let waiting = self.content.send_buffer.waiting();
-        let is_blind = unanswered::has_blind_copies(now, &self.paths, waiting);
+        let waiting = send_buffer.waiting();
+        let is_blind = unanswered::has_blind_copies(now, paths, waiting);
         let held = match is_blind {
-            true => unanswered::held_copies(waiting, &self.content.budget),
+            true => unanswered::held_copies(waiting, budget),
             false => 0,
         };
-        let queue = scheduler::SendQueue::new(&self.content.send_buffer.waiting()[held..]);
-        self.content
-            .scheduler
-            .schedule(now, &queue, &session, views, &mut assignments);
+        let queue = SendQueue::new(&waiting[held..]);
+        self.scheduler
+            .schedule(now, &queue, session, views, assignments);
         assignments.iter_mut().for_each(|it| it.index += held);
-        if let Some(sender) = &mut self.content.fec_sender {
-            sender.record_symbols(&self.content.send_buffer, views, &assignments);
+        if let Some(sender) = fec_sender {
+            sender.record_symbols(send_buffer, views, assignments);
         }
-        if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
-            self.paths.iter_mut().for_each(Path::record_rate);
+        if paths.len() > 1 && !paths.iter().any(Path::has_bound) {
+            paths.iter_mut().for_each(Path::record_rate);
         }
-        for assignment in &assignments {
-            let packet = &self.content.send_buffer.waiting()[assignment.index];
+        for assignment in &*assignments {
+            let packet = &send_buffer.waiting()[assignment.index];
             if is_blind && packet.kind() == PacketKind::Retransmission {
-                self.content.budget.on_copy_without_answer(packet.bytes);
+                budget.on_copy_without_answer(packet.bytes);
             }
             let reason = assignment.reason(packet);
             let packet = PacketView { reason, ..*packet };
             for id in assignment.paths.iter() {
-                self.paths[id.index()].bind(now, packet, self.content.held_since);
+                paths[id.index()].bind(now, packet, self.held_since);
             }
         }
         assignments.sort_unstable_by_key(|assignment| assignment.index);
         let mut bound = assignments.iter().peekable();
-        self.content
-            .send_buffer
-            .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
-        self.content.scratch.assignments = assignments;
-        let held_since = self.content.held_since;
-        if let Some(sender) = &mut self.content.fec_sender {
-            let send_buffer = &mut self.content.send_buffer;
-            sender.bind_repairs(now, send_buffer, views, &mut self.paths, held_since);
+        send_buffer.retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
+        if let Some(sender) = fec_sender {
+            sender.bind_repairs(now, send_buffer, views, paths, self.held_since);
         }
-        self.content.held_since = match self.content.send_buffer.waiting() {
+        self.held_since = match send_buffer.waiting() {
             [] => None,
-            _ => held_since.or(Some(now)),
+            _ => self.held_since.or(Some(now)),
         };
+    }
+
+    /// Returns when to call the scheduler again for packets that it holds.
+    #[inline]
+    pub(super) fn held_until(&self, send_buffer: &SendBuffer, paths: &[Path]) -> Option<Instant> {
+        match send_buffer.has_waiting() {
+            true => self.waiting_is_held_until(paths),
+            false => None,
+        }
+    }
+
+    #[inline(never)]
+    fn waiting_is_held_until(&self, paths: &[Path]) -> Option<Instant> {
+        let ready = next_ready_after(paths, self.asked_at);
+        let times = [ready, self.scheduler.wake_at()];
+        times.into_iter().flatten().min()
+    }
+}
+
+impl MediaSession {
+    /// Calls the scheduler for waiting packets.
+    pub(super) fn schedule(&mut self, now: Instant) {
+        let binding = &mut self.content.binding;
+        binding.is_due = false;
+        binding.asked_at = now;
+        // Every acknowledgement makes a call due, but in the usual case nothing waits.
+        if !self.content.send_buffer.has_waiting() {
+            binding.held_since = None;
+            return;
+        }
+        self.refresh_views(now);
+        let (media, paths) = (&self.config.media, &mut self.paths);
+        let content = &mut self.content;
+        content.update_standby(now, media, paths, &mut self.views);
+        let session = content.session_view(paths, media.deadline);
+        let mut unbound = Unbound {
+            send_buffer: &mut content.send_buffer,
+            budget: &mut content.budget,
+            fec_sender: content.fec_sender.as_deref_mut(),
+        };
+        let binding = &mut content.binding;
+        binding.bind(now, &mut unbound, &session, paths, &mut self.views);
     }
 }
 
@@ -94,24 +172,6 @@ impl Media {
         }
     }
 
-    /// Returns when to call the scheduler again for packets that it holds.
-    #[inline]
-    pub(super) fn held_until(&self, paths: &[Path]) -> Option<Instant> {
-        match self.send_buffer.has_waiting() {
-            true => self.waiting_is_held_until(paths),
-            false => None,
-        }
-    }
-
-    #[inline(never)]
-    fn waiting_is_held_until(&self, paths: &[Path]) -> Option<Instant> {
-        let ready = next_ready_after(paths, self.scheduled_at);
-        [ready, self.scheduler.wake_at()]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
     /// Brings all that is bound to `path` back to where the scheduler finds it.
     pub(super) fn take_back(&mut self, paths: &mut [Path], path: PathId) {
         let (before, rest) = paths.split_at_mut(path.index());
@@ -122,6 +182,6 @@ impl Media {
                 self.send_buffer.unbind(packet);
             }
         }
-        self.is_schedule_due = true;
+        self.binding.request();
     }
 }

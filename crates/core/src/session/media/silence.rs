@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::{MediaSession, unanswered};
 use crate::liveness::Alarm;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
@@ -21,7 +21,7 @@ impl MediaSession {
                     if self.paths[id.index()].state() == PathState::Out {
                         self.declare_silent(now, id, SendReason::PathOut);
                     }
-                    self.challenge(id);
+                    self.questions.challenge(&mut self.paths[id.index()]);
                 }
             }
         }
@@ -30,7 +30,7 @@ impl MediaSession {
     /// Receivers come and go. Only the end that media comes from ends a session of media.
     pub(super) fn on_peer_left(&mut self, now: Instant) {
         self.has_peer_left = true;
-        self.events.push_back(Event::PeerLeft);
+        self.output.events.push_back(Event::PeerLeft);
         for index in 0..self.paths.len() {
             self.suspend_path(now, PathId(index as u8));
         }
@@ -39,16 +39,18 @@ impl MediaSession {
     /// Copies the packets of a suspect path to another path, if there is one.
     fn on_suspect(&mut self, now: Instant, id: PathId) {
         let lifetime = self.config.media.deadline;
-        self.paths[id.index()].begin_interruption(now, lifetime);
-        self.challenge(id);
-        self.ask_for_life(now);
+        let path = &mut self.paths[id.index()];
+        path.begin_interruption(now, lifetime);
+        self.questions.challenge(path);
+        unanswered::ask_for_life(now, &mut self.paths, &mut self.questions);
         if Path::best_other(&self.paths, id).is_some() {
             self.content.take_back(&mut self.paths, id);
             self.refresh_views(now);
             let outstanding: Vec<SentPacket> =
                 self.paths[id.index()].recovery.outstanding().collect();
             for packet in &outstanding {
-                self.on_copy_lost(now, id, packet, SendReason::PathSuspect);
+                let reason = SendReason::PathSuspect;
+                self.rule(now).on_copy_lost(id, packet, reason);
             }
         }
         self.on_path_changed(now, id);

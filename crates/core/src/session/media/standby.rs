@@ -2,10 +2,28 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::Media;
 use crate::config::MediaConfig;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState, PathView};
+use crate::session::are_present;
 use crate::standby::{self, Unmetered};
+
+impl Media {
+    /// Updates the choice of metered paths by the present views, in which it is marked.
+    pub(super) fn update_standby(
+        &mut self,
+        now: Instant,
+        media: &MediaConfig,
+        paths: &[Path],
+        views: &mut [PathView],
+    ) {
+        if self.standby.update(now, paths, views, media) {
+            self.standby.mark(paths, views);
+            self.binding.request();
+        }
+    }
+}
 
 /// Metered paths of a session, and whether they stand by.
 #[derive(Debug, Default)]
@@ -73,6 +91,7 @@ impl Standby {
         views: &[PathView],
         media: &MediaConfig,
     ) -> bool {
+        debug_assert!(are_present(views, paths, now));
         let Some(decision) = &mut self.decision else {
             return false;
         };

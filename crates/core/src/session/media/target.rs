@@ -2,7 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::MediaSession;
+use super::Media;
 use crate::config::{Config, SourceLimits};
 use crate::fec::Budget;
 use crate::media::{self, Bandwidth, Demand, SourceRate};
@@ -169,28 +169,28 @@ impl Target {
     }
 }
 
-impl MediaSession {
+impl Media {
     /// Reports the rate of a source of constant bitrate, which has made these bytes now, to the
     /// controllers.
-    pub(super) fn report_source_bytes(&mut self, now: Instant, byte_count: usize) {
-        let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        if !is_fixed || self.config.laboratory.endpoint.is_bare() {
+    pub(super) fn report_source_bytes(
+        &mut self,
+        now: Instant,
+        byte_count: usize,
+        config: &Config,
+        paths: &mut [Path],
+    ) {
+        let is_fixed = config.media.source == SourceLimits::Fixed;
+        if !is_fixed || config.laboratory.endpoint.is_bare() {
             return;
         }
-        let rate = self.content.target.on_frame(now, byte_count);
-        let is_redundant = self.content.scheduler.is_redundant();
-        let is_saving = self.content.standby.are_metered_in_reserve(&self.paths);
-        report_source_rate(rate, is_redundant, is_saving, &mut self.paths);
+        let rate = self.target.on_frame(now, byte_count);
+        let is_saving = self.standby.are_metered_in_reserve(paths);
+        report_source_rate(rate, self.binding.is_redundant(), is_saving, paths);
     }
 }
 
 /// Reports to the controllers the rate of a source that does not follow the target.
-pub(super) fn report_source_rate(
-    rate: DataRate,
-    is_redundant: bool,
-    is_saving: bool,
-    paths: &mut [Path],
-) {
+fn report_source_rate(rate: DataRate, is_redundant: bool, is_saving: bool, paths: &mut [Path]) {
     let takes_part =
         |path: &Path| path.state() == PathState::Active && !(path.is_metered() && is_saving);
     let path_count = match is_redundant {

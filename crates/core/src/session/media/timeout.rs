@@ -2,43 +2,47 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
-use super::receive::Output;
+use super::{Media, MediaSession};
 use crate::session::Closing;
+use crate::session::output::Output;
 
 impl MediaSession {
     pub(super) fn handle_media_timeout(&mut self, now: Instant) {
-        let output = Output {
-            counters: &mut self.counters,
-            events: &mut self.events,
-        };
-        self.content.reception.deliver_due(now, output);
+        self.content.reception.deliver_due(now, &mut self.output);
         if self.closing != Closing::Open {
             return;
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(self.content.send_buffer.expires_at()) {
-            self.expire_frames(now);
+            self.content.expire_frames(now, &mut self.output);
         }
         if is_due(self.content.send_buffer.tail_due_at()) {
             self.content.send_buffer.release_tail();
-            self.content.is_schedule_due = true;
+            self.content.binding.request();
         }
         self.handle_path_timeouts(now);
         // The paths' timers change what these follow: round-trip times, rates and windows.
         if is_due(self.content.send_buffer.waits_until()) {
             self.refresh_views(now);
-            self.reconsider_unrepaired(now);
+            self.rule(now).reconsider_unrepaired();
         }
         self.answer_last_calls(now);
-        if is_due(self.content.held_until(&self.paths)) {
-            self.content.is_schedule_due = true;
+        let Media {
+            binding,
+            send_buffer,
+            ..
+        } = &mut self.content;
+        if is_due(binding.held_until(send_buffer, &self.paths)) {
+            binding.request();
         }
     }
+}
 
-    pub(super) fn expire_frames(&mut self, now: Instant) {
-        let mut late = Vec::new();
-        self.content.send_buffer.expire(now, |id| late.push(id));
-        late.into_iter().for_each(|id| self.on_given_up(now, id));
+impl Media {
+    /// Gives up the frames whose lifetime is over.
+    pub(super) fn expire_frames(&mut self, now: Instant, output: &mut Output) {
+        let notices = &mut self.notices;
+        let on_late = |id| notices.on_given_up(now, id, output);
+        self.send_buffer.expire(now, on_late);
     }
 }

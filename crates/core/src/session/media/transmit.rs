@@ -2,32 +2,21 @@
 
 use anabranch_units::Instant;
 
+use super::mtu::write_fragment;
 use super::{Media, MediaSession, fec, probing};
-use crate::config::PaddingPolicy;
+use crate::config::{Config, PaddingPolicy};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
-use crate::session::Closing;
 use crate::session::content::Written;
+use crate::session::output::Output;
+use crate::session::sizes::Sizes;
 use crate::wire;
 
 impl MediaSession {
-    /// Returns whether a quick check finds nothing to send. This is true for about half of the
-    /// calls.
-    #[inline]
-    pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        let is_waiting = |path: &Path| match self.content.has_sent_media || path.has_bound() {
-            true => path.has_window() && path.ready_at() > now,
-            false => true,
-        };
-        let mut paths = self.paths.iter();
-        self.closing == Closing::Open
-            && self.due_notice_on(now).is_none()
-            && paths.all(|path| !path.has_notices(now) && is_waiting(path))
-    }
-
+    /// Writes the next fragment or repair that is bound to a path and may leave now.
     pub(super) fn write_media(
         &mut self,
         now: Instant,
@@ -37,97 +26,151 @@ impl MediaSession {
         // Packets that have arrived by another copy or were given up meanwhile are skipped.
         let mut has_dropped = false;
         loop {
-            let path = &mut self.paths[id.index()];
+            let (path, content) = (&mut self.paths[id.index()], &mut self.content);
             let Some(packet) = path.pop_bound(now) else {
-                self.content.is_schedule_due |=
-                    has_dropped && self.content.send_buffer.has_waiting();
+                if has_dropped && content.send_buffer.has_waiting() {
+                    content.binding.request();
+                }
                 return None;
             };
             has_dropped = true;
-            let lifetime = self.content.send_buffer.lifetime_of(packet.frame);
+            let lifetime = content.send_buffer.lifetime_of(packet.frame);
             if path.is_too_late_for(now, &packet, lifetime) {
-                self.on_too_late(now, &packet);
+                content.drop_late(now, &packet, &self.paths, &mut self.output);
                 continue;
             }
+            let sizes = &self.sizes;
+            let send_buffer = &mut content.send_buffer;
             if packet.kind() == PacketKind::Repair {
-                let around = fec::Around {
-                    header_bytes: self.header_bytes(),
-                    overhead_bytes: self.config.overhead_bytes,
-                };
-                let (path, content) = (&mut self.paths[id.index()], &mut self.content);
                 let heads = &mut content.scratch.symbol_heads;
-                let send_buffer = &mut content.send_buffer;
-                match fec::write_repair(&packet, path, send_buffer, around, heads, buf) {
+                match fec::write_repair(&packet, path, send_buffer, sizes, heads, buf) {
                     None => continue,
                     Some(content) => return Some((content, SendReason::Repair)),
                 }
             }
-            let Some(content) = self.write_fragment(id, &packet, buf) else {
+            let Some(written) = write_fragment(&packet, path, send_buffer, sizes, buf) else {
                 continue;
             };
-            let reason = self.content.send_buffer.reason_of(&packet);
-            self.on_fragment_left(now, id, &packet, reason);
-            return Some((content, reason));
+            let reason = send_buffer.reason_of(&packet);
+            content.on_fragment_left(now, path, &packet, reason);
+            if packet.kind() == PacketKind::Retransmission {
+                let payload_bytes = packet.bytes.saturating_sub(sizes.header_bytes);
+                content
+                    .budget
+                    .on_retransmission(now, u64::from(payload_bytes));
+                if self.config.laboratory.sends_last_tries() {
+                    self.refresh_views(now);
+                    self.rule(now).try_last(id, &packet);
+                }
+            }
+            return Some((written, reason));
         }
     }
+}
 
-    /// Handles a packet that was dropped, since it would have come too late.
+impl Media {
+    /// Returns whether a quick check finds nothing to send. This is true for about half of the
+    /// calls.
+    #[inline]
+    pub(super) fn is_quiet(&self, now: Instant, paths: &[Path]) -> bool {
+        let is_waiting = |path: &Path| match self.has_sent_media || path.has_bound() {
+            true => path.has_window() && path.ready_at() > now,
+            false => true,
+        };
+        let mut all = paths.iter();
+        self.notices.due_on(now, paths).is_none()
+            && all.all(|path| !path.has_notices(now) && is_waiting(path))
+    }
+
+    /// Drops a packet that would come too late.
     #[cold]
-    fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
-        // A copy in flight or bound to another path may still arrive in time.
-        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
-        if packet.kind() == PacketKind::Repair || self.paths.iter().any(is_bound) {
-            return;
-        }
-        match self.content.send_buffer.has_left(packet) {
-            true => self.content.send_buffer.on_dropped(packet),
-            false => self.give_up(now, packet.frame),
-        }
-    }
-
-    pub(super) fn write_padding(
+    fn drop_late(
         &mut self,
         now: Instant,
+        packet: &PacketView,
+        paths: &[Path],
+        output: &mut Output,
+    ) {
+        // A copy in flight or bound to another path may still arrive in time.
+        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
+        if packet.kind() == PacketKind::Repair || paths.iter().any(is_bound) {
+            return;
+        }
+        if self.send_buffer.has_left(packet) {
+            self.send_buffer.on_dropped(packet);
+        } else if self.send_buffer.give_up(packet.frame) {
+            self.notices.on_given_up(now, packet.frame, output);
+        }
+    }
+
+    /// Records a copy that has left on a path.
+    fn on_fragment_left(
+        &mut self,
+        now: Instant,
+        path: &mut Path,
+        packet: &PacketView,
+        reason: SendReason,
+    ) {
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        self.send_buffer.on_sent(frame, fragment, path.id, reason);
+        if packet.kind() == PacketKind::Source
+            && let Some(sender) = &mut self.fec_sender
+        {
+            sender.on_media_sent(now, path.id, packet.bytes);
+        }
+        if packet.kind() == PacketKind::Retransmission {
+            path.counters.retransmitted_packets += 1;
+            path.counters.retransmitted_bytes += u64::from(packet.bytes);
+        }
+    }
+
+    /// Writes padding to a path if it is due.
+    pub(super) fn write_padding(
+        &self,
+        now: Instant,
         id: PathId,
+        (config, sizes): (&Config, &Sizes),
+        paths: &mut [Path],
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
+        let path = &mut paths[id.index()];
         // A greedy session always has something to send.
-        path.is_window_limited |= self.content.has_sent_media
-            && self.config.padding == PaddingPolicy::Always
-            && !path.has_window();
-        let due_at = self.padding_due_at(id)?;
-        if due_at > now {
-            return None;
-        }
-        let wanted_bytes = self.config.laboratory.padding_bytes;
-        let wanted_bytes = wanted_bytes.unwrap_or(self.config.fragment_bytes);
-        let padding_bytes = match self.paths[id.index()].recovery.mtu() {
-            Some(mtu) => wanted_bytes.min(self.fragment_bytes_in(mtu.carried())),
+        path.is_window_limited |=
+            self.has_sent_media && config.padding == PaddingPolicy::Always && !path.has_window();
+        self.padding_due_at(id, config, paths)
+            .filter(|due_at| *due_at <= now)?;
+        let wanted_bytes = config.laboratory.padding_bytes;
+        let wanted_bytes = wanted_bytes.unwrap_or(config.fragment_bytes);
+        let path = &mut paths[id.index()];
+        let padding_bytes = match path.recovery.mtu() {
+            Some(mtu) => wanted_bytes.min(sizes.fragment_bytes_in(mtu.carried())),
             None => wanted_bytes,
         };
-        self.paths[id.index()].write_tracked_header(buf);
+        path.write_tracked_header(buf);
         wire::write_padding(usize::from(padding_bytes), buf);
         Some((PacketContent::Padding, SendReason::Padding))
     }
 
     /// Returns when padding is due on a path; `None` while none is wanted.
-    pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
-        if !self.content.has_sent_media || self.closing != Closing::Open {
+    pub(super) fn padding_due_at(
+        &self,
+        id: PathId,
+        config: &Config,
+        paths: &[Path],
+    ) -> Option<Instant> {
+        if !self.has_sent_media {
             return None;
         }
         let need = probing::Need {
-            policy: self.config.padding,
-            source: self.config.media.source,
-            target: self.content.target.bitrate(),
-            paths: &self.paths,
-            standby: &self.content.standby,
+            policy: config.padding,
+            source: config.media.source,
+            target: self.target.bitrate(),
+            paths,
+            standby: &self.standby,
         };
-        self.content.probing.padding_due_at(&need, id)
+        self.probing.padding_due_at(&need, id)
     }
-}
 
-impl Media {
     /// Handles the departure of a packet on this path.
     pub(super) fn on_packet_sent(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
         let is_padding = packet.content == PacketContent::Padding;
@@ -142,8 +185,10 @@ impl Media {
             bytes: packet.bytes,
             queued_bytes: path.queued_bytes(),
         };
-        self.scheduler.on_event(now, &event);
+        self.binding.notify(now, &event);
         // Held packets may leave now that the path is free, or a burst is not over.
-        self.is_schedule_due |= self.send_buffer.has_waiting();
+        if self.send_buffer.has_waiting() {
+            self.binding.request();
+        }
     }
 }

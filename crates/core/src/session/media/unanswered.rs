@@ -6,12 +6,12 @@
 
 use anabranch_units::Instant;
 
-use super::MediaSession;
 use crate::fec::Budget;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathState;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
+use crate::session::silence::Questions;
 
 /// Returns whether an answer is missing, and no path has shown since it was due that it lives.
 fn is_unanswered(paths: &[Path], now: Instant) -> bool {
@@ -75,18 +75,15 @@ pub(super) fn held_copies(waiting: &[PacketView], budget: &Budget) -> usize {
     retransmission_count - paid_count
 }
 
-impl MediaSession {
-    /// Asks the other paths whether they answer, if none has shown it: the copies that are held
-    /// then leave one round trip later, and not with the next report.
-    pub(super) fn ask_for_life(&mut self, now: Instant) {
-        if !is_unanswered(&self.paths, now) {
-            return;
-        }
-        for index in 0..self.paths.len() {
-            let path = &self.paths[index];
-            if path.state() == PathState::Active && path.expected_response.is_none() {
-                self.ask(PathId(index as u8), SendReason::PathChallenge);
-            }
+/// Asks the other paths whether they answer, if none has shown it: the copies that are held then
+/// leave one round trip later, and not with the next report.
+pub(super) fn ask_for_life(now: Instant, paths: &mut [Path], questions: &mut Questions) {
+    if !is_unanswered(paths, now) {
+        return;
+    }
+    for path in paths {
+        if path.state() == PathState::Active && path.expected_response.is_none() {
+            questions.ask(path, SendReason::PathChallenge);
         }
     }
 }

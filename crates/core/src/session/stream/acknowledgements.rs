@@ -57,9 +57,9 @@ impl StreamSession {
         stream.settled = settled;
         stream.request_scheduling();
         if stream.send.take_writable() {
-            self.events.push_back(Event::StreamWritable);
+            self.output.events.push_back(Event::StreamWritable);
         }
-        self.watch_window(now);
+        stream.watch_window(now, &self.sizes, &self.paths);
     }
 
     /// Handles packets of a path that the offset settles.
@@ -95,7 +95,7 @@ impl StreamSession {
     }
 
     fn on_duplicate_ack(&mut self, now: Instant, on: PathId) {
-        let segment_bytes = u64::from(self.max_packet_bytes);
+        let segment_bytes = u64::from(self.sizes.max_packet_bytes);
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
         let outstanding_bytes = path.recovery.outstanding_bytes();
@@ -139,7 +139,7 @@ impl StreamSession {
         }
         let (path, prior_bytes) = (&self.paths[about.index()], digest.prior_bytes_in_flight);
         self.content
-            .record_open_window(now, path, prior_bytes, self.max_packet_bytes);
+            .record_open_window(now, path, prior_bytes, self.sizes.max_packet_bytes);
         self.content.on_losses(now, about, digest, SendReason::Lost);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
@@ -164,7 +164,8 @@ impl StreamSession {
             // A packet this small is no sample of the path's rate.
             return;
         }
-        let session = self.session_view();
+        let deadline = self.config.media.deadline;
+        let session = self.content.session_view(&self.paths, deadline);
         let is_one_of_several = self.content.binding.is_some();
         let path = &mut self.paths[id.index()];
         let looks_at_paths = path.controller.looks_at_paths();
@@ -180,7 +181,7 @@ impl StreamSession {
             false => path.on_feedback(now, digest, &session, &[]),
             true if is_one_of_several => path.on_feedback(now, digest, &session, &self.views),
             true => {
-                let views = [path.view(u64::from(self.max_packet_bytes), now)];
+                let views = [path.view(u64::from(self.sizes.max_packet_bytes), now)];
                 path.on_feedback(now, digest, &session, &views);
             }
         }
@@ -207,7 +208,7 @@ impl StreamSession {
             own.is_urgent |= digest.is_recovery_begun;
         }
         let delayed_ack = stream.config.delayed_ack;
-        own.schedule_probe(now, recovery, self.max_packet_bytes, delayed_ack);
+        own.schedule_probe(now, recovery, self.sizes.max_packet_bytes, delayed_ack);
     }
 }
 

@@ -1,44 +1,43 @@
 //! Paths that have not answered yet: they are asked, held in reserve, and raced.
 
-use super::StreamSession;
+use super::Stream;
 use super::reinjector::Reinjector;
 use crate::config::Reinjection;
 use crate::copies;
 use crate::forecast::Priority;
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
+use crate::session::silence::Questions;
 
 /// Number of packets on each path before one has answered: the initial window of RFC 6928.
 const DUPLICATED_PACKETS: u64 = 10;
 
-impl StreamSession {
-    /// Asks unknown paths for their round-trip times, after a path has been added.
-    pub(super) fn ask_unknown_paths(&mut self) {
-        for index in 0..self.paths.len() {
-            let path = &self.paths[index];
-            if path.is_at_rest() && !path.recovery.rtt().has_sample() {
-                self.ask(path.id, SendReason::IdleProbe);
-            }
+/// Asks unknown paths for their round-trip times, after a path has been added.
+pub(super) fn ask_unknown_paths(paths: &mut [Path], questions: &mut Questions) {
+    for path in paths {
+        if path.is_at_rest() && !path.recovery.rtt().has_sample() {
+            questions.ask(path, SendReason::IdleProbe);
         }
     }
+}
 
+impl Stream {
     /// Holds a further path in reserve until it has answered. A flow of MPTCP also carries nothing
     /// before its handshake: short data would take longer on a path that turns out to be slow. With
     /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
-    pub(super) fn hold_unanswered(&mut self) {
+    pub(super) fn hold_unanswered(&self, paths: &[Path], views: &mut [PathView]) {
         let is_answered = |path: &Path| {
             path.state() == PathState::Active
                 && path.recovery.rtt().has_sample()
                 && path.control().is_usable
         };
-        let is_duplicating = self.config.stream.reinjection == Reinjection::Tail;
-        let is_over = is_duplicating && self.paths.iter().any(is_answered);
-        for index in usize::from(!is_over)..self.paths.len() {
-            let path = &self.paths[index];
+        let is_duplicating = self.config.reinjection == Reinjection::Tail;
+        let is_over = is_duplicating && paths.iter().any(is_answered);
+        for (path, view) in paths.iter().zip(views).skip(usize::from(!is_over)) {
             let is_carrying = is_duplicating && path.has_unanswered_segments();
-            self.views[index].is_standby |= is_carrying || is_unanswered(path);
+            view.is_standby |= is_carrying || is_unanswered(path);
         }
     }
 }

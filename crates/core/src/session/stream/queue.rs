@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Importance, Instant};
 
-use super::StreamSession;
-use super::schedule::Binding;
+use super::mtu::segment_bytes;
+use super::schedule::{Binding, has_room};
 use crate::config::Config;
 use crate::media::FrameId;
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::{Assignment, PacketView};
 use crate::send_reason::SendReason;
+use crate::session::sizes::Sizes;
 use crate::stream::{Chunk, SendStream, Waiting};
 use crate::wire;
 
@@ -20,18 +21,23 @@ use crate::wire;
 /// amount at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
-impl StreamSession {
+impl Binding {
     /// Cuts as many segments as may be bound now.
-    pub(super) fn cut_segments(&mut self, now: Instant, binding: &mut Binding) {
-        let queued_bytes = self.paths.iter().map(Path::queued_bytes);
-        let mut bytes = queued_bytes.sum::<u64>() + self.content.send.waiting_bytes();
+    pub(super) fn cut_segments(
+        &mut self,
+        now: Instant,
+        (config, sizes): (&Config, &Sizes),
+        send: &mut SendStream,
+        paths: &[Path],
+    ) {
+        let queued_bytes = paths.iter().map(Path::queued_bytes);
+        let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
         if bytes >= MAX_BOUND_BYTES {
             return;
         }
-        let max_bytes = self.segment_bytes();
-        let is_known = binding.queue_version == Some(self.content.send.waiting_version());
-        let mut is_short_wanted = bytes == 0 && self.has_room(now);
-        let send = &mut self.content.send;
+        let max_bytes = segment_bytes(sizes, paths);
+        let is_known = self.queue_version == Some(send.waiting_version());
+        let mut is_short_wanted = bytes == 0 && has_room(now, sizes, paths);
         while bytes < MAX_BOUND_BYTES
             && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
         {
@@ -39,17 +45,15 @@ impl StreamSession {
             is_short_wanted = false;
             if is_known {
                 // New segments are the last.
-                let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
-                binding.queue.push_back(view);
+                let view = packet_view(config, &chunk, PathSet::EMPTY);
+                self.queue.push_back(view);
             }
         }
         if is_known {
-            binding.queue_version = Some(send.waiting_version());
+            self.queue_version = Some(send.waiting_version());
         }
     }
-}
 
-impl Binding {
     /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
     pub(super) fn list_waiting(&mut self, config: &Config, send: &SendStream, paths: &[Path]) {
         let (queue, assignments) = (&mut self.queue, &mut self.assignments);

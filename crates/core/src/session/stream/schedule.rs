@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
+use super::mtu::segment_bytes;
 use super::reinjector::Reinjector;
-use super::{Stream, StreamSession};
+use super::{Stream, StreamSession, answers};
 use crate::config::{Config, Reinjection};
 use crate::path::Path;
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::session::sizes::Sizes;
 use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
 
@@ -87,18 +89,7 @@ impl StreamSession {
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
             binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
-            self.ask_unknown_paths();
-        }
-    }
-
-    pub(super) fn session_view(&self) -> SessionView {
-        let send = &self.content.send;
-        let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
-        SessionView {
-            backlog_bytes: send.backlog_bytes() + bound_bytes + self.content.further_bytes,
-            window_bytes: Some(send.window_bytes()),
-            target_bitrate: DataRate::ZERO,
-            deadline: self.config.media.deadline,
+            answers::ask_unknown_paths(&mut self.paths, &mut self.questions);
         }
     }
 
@@ -106,7 +97,7 @@ impl StreamSession {
         Reinjector {
             now,
             config: &self.config,
-            max_packet_bytes: self.max_packet_bytes,
+            max_packet_bytes: self.sizes.max_packet_bytes,
             paths: &mut self.paths,
             views: &mut self.views,
             stream: &mut self.content,
@@ -121,11 +112,12 @@ impl StreamSession {
         binding.is_due = false;
         binding.asked_at = now;
         let send = &self.content.send;
-        if send.has_waiting() || send.next_new(self.segment_bytes()).is_some() {
+        let max_bytes = || segment_bytes(&self.sizes, &self.paths);
+        if send.has_waiting() || send.next_new(max_bytes()).is_some() {
             self.bind_next_segments(now, &mut binding);
-        } else if send.has_in_flight() && self.has_room(now) {
+        } else if send.has_in_flight() && has_room(now, &self.sizes, &self.paths) {
             self.refresh_views(now);
-            let segment_bytes = self.segment_bytes();
+            let segment_bytes = segment_bytes(&self.sizes, &self.paths);
             self.reinjector(now).reinject(segment_bytes, &mut binding);
         }
         if !self.content.send.has_waiting() {
@@ -138,7 +130,7 @@ impl StreamSession {
         // Over paced paths nothing has room after each packet, until the next pacer is ready.
         let is_unschedulable = binding.scheduler.needs_room()
             && self.config.stream.reinjection != Reinjection::Xlink
-            && !self.has_room(now)
+            && !has_room(now, &self.sizes, &self.paths)
             && self
                 .paths
                 .iter()
@@ -149,20 +141,14 @@ impl StreamSession {
         if self.config.stream.reinjection == Reinjection::Xlink {
             self.reinjector(now).reinject_start();
         }
-        self.cut_segments(now, binding);
+        let sizes = (&*self.config, &self.sizes);
+        binding.cut_segments(now, sizes, &mut self.content.send, &self.paths);
         let has_moves = self.config.stream.reinjection == Reinjection::Tail;
         if has_moves && !self.content.send.has_waiting() {
             binding.is_due = !is_unschedulable && self.reinjector(now).rebind_later_ones();
         } else {
             self.bind_waiting(now, binding, is_unschedulable);
         }
-    }
-
-    /// Returns whether any path has room for a packet.
-    pub(super) fn has_room(&self, now: Instant) -> bool {
-        let max_bytes = u64::from(self.max_packet_bytes);
-        let mut paths = self.paths.iter();
-        paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
     }
 
     fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
@@ -173,7 +159,8 @@ impl StreamSession {
         if assignments.is_empty() {
             record_limits(&mut self.paths, offered);
             if !is_unschedulable {
-                let session = self.session_view();
+                let deadline = self.config.media.deadline;
+                let session = self.content.session_view(&self.paths, deadline);
                 let queue = SendQueue::new(offered);
                 binding
                     .scheduler
@@ -221,26 +208,41 @@ impl StreamSession {
             self.reinjector(now).race(packet, assignment.paths);
         }
     }
+}
 
-    /// Returns when to call the scheduler again for segments that it holds.
-    pub(super) fn held_until(&self) -> Option<Instant> {
-        let binding = self.content.binding.as_ref()?;
-        let send = &self.content.send;
-        // A short segment is cut only for a path that is ready.
-        let is_short_left = send.next_new(self.segment_bytes()).is_some()
-            && !self.paths.iter().any(Path::has_bound);
-        if !send.has_waiting() && !is_short_left {
-            return None;
-        }
-        let ready = next_ready_after(&self.paths, binding.asked_at);
-        [ready, binding.scheduler.wake_at()]
-            .into_iter()
-            .flatten()
-            .min()
-    }
+/// Returns whether any path has room for a packet.
+pub(super) fn has_room(now: Instant, sizes: &Sizes, paths: &[Path]) -> bool {
+    let max_bytes = u64::from(sizes.max_packet_bytes);
+    let mut paths = paths.iter();
+    paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
 }
 
 impl Stream {
+    /// Returns the state of the session over these paths for policies.
+    pub(super) fn session_view(&self, paths: &[Path], deadline: Duration) -> SessionView {
+        let bound_bytes: u64 = paths.iter().map(Path::queued_bytes).sum();
+        SessionView {
+            backlog_bytes: self.send.backlog_bytes() + bound_bytes + self.further_bytes,
+            window_bytes: Some(self.send.window_bytes()),
+            target_bitrate: DataRate::ZERO,
+            deadline,
+        }
+    }
+
+    /// Returns when to call the scheduler again for segments that it holds.
+    pub(super) fn held_until(&self, sizes: &Sizes, paths: &[Path]) -> Option<Instant> {
+        let binding = self.binding.as_ref()?;
+        // A short segment is cut only for a path that is ready.
+        let is_short_left = self.send.next_new(segment_bytes(sizes, paths)).is_some()
+            && !paths.iter().any(Path::has_bound);
+        if !self.send.has_waiting() && !is_short_left {
+            return None;
+        }
+        let ready = next_ready_after(paths, binding.asked_at);
+        let times = [ready, binding.scheduler.wake_at()];
+        times.into_iter().flatten().min()
+    }
+
     /// Records, at a report, the time since which the window lets packets of `max_bytes` go.
     pub(super) fn record_open_window(
         &mut self,

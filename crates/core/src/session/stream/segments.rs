@@ -2,58 +2,58 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::mtu::segment_bytes;
 use super::{Stream, StreamPath, StreamSession};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
+use crate::session::Event;
 use crate::session::content::Written;
-use crate::session::{Closing, Event};
+use crate::session::sizes::Sizes;
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
-impl StreamSession {
-    /// Returns whether nothing can leave, as is usual after a packet has left or come. Notes a
+impl Stream {
+    /// Returns whether nothing can leave, as is usual after a packet has left or come. Records a
     /// window that keeps a segment back, as an attempt to send it would.
-    pub(super) fn is_quiet(&mut self, now: Instant) -> bool {
-        let stream = &self.content;
+    pub(super) fn is_quiet(&self, now: Instant, sizes: &Sizes, paths: &mut [Path]) -> bool {
         let is_silent = |path: &Path| {
             let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
             !path.has_notices(now) && !path.has_bound() && !is_probe_due()
         };
-        if self.closing != Closing::Open
-            || stream.is_window_due
-            || stream.says_blocked
-            || !self.paths.iter().all(is_silent)
-            || stream.paths.iter().any(|own| own.probe.is_wanted())
+        if self.is_window_due
+            || self.says_blocked
+            || !paths.iter().all(is_silent)
+            || self.paths.iter().any(|own| own.probe.is_wanted())
         {
             return false;
         }
-        !stream.send.has_any() || (stream.binding.is_none() && self.is_held_by_window())
+        !self.send.has_any() || (self.binding.is_none() && self.is_held_by_window(sizes, paths))
     }
 
     /// Returns whether an only path's window keeps the next segment back.
-    fn is_held_by_window(&mut self) -> bool {
-        let ([path], [own]) = (&self.paths[..], &self.content.paths[..]) else {
+    fn is_held_by_window(&self, sizes: &Sizes, paths: &mut [Path]) -> bool {
+        let ([path], [own]) = (&*paths, &self.paths[..]) else {
             return false;
         };
         // Another packet of full size fits: it is not worth looking at the segment twice.
-        if path.has_window_for(u64::from(self.max_packet_bytes)) {
+        if path.has_window_for(u64::from(sizes.max_packet_bytes)) {
             return false;
         }
-        let is_held = match self.next_chunk(path.id) {
-            Some(chunk) => !own.has_window_for(&chunk, path, self.config.overhead_bytes),
+        let is_held = match self.next_chunk(path.id, sizes, paths) {
+            Some(chunk) => !own.has_window_for(&chunk, path, sizes.overhead_bytes),
             None => return true,
         };
-        self.paths[0].is_window_limited |= is_held;
+        paths[0].is_window_limited |= is_held;
         is_held
     }
 
     /// Returns the next data of a path; with several paths, the first chunk bound to it.
-    fn next_chunk(&self, id: PathId) -> Option<Chunk> {
-        let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
-        if self.content.binding.is_some() {
-            let bound = self.paths[id.index()].first_bound();
+    fn next_chunk(&self, id: PathId, sizes: &Sizes, paths: &[Path]) -> Option<Chunk> {
+        let (send, own) = (&self.send, &self.paths[id.index()]);
+        if self.binding.is_some() {
+            let bound = paths[id.index()].first_bound();
             let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
             let is_probe = own.probe.is_wanted() && bound.is_none();
             return match is_probe {
@@ -61,7 +61,7 @@ impl StreamSession {
                 false => bound,
             };
         }
-        let max_bytes = self.segment_bytes();
+        let max_bytes = segment_bytes(sizes, paths);
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if available, else the last sent segment.
             let new = send.next_new(max_bytes);
@@ -71,13 +71,31 @@ impl StreamSession {
     }
 
     /// Returns when the pacer lets the next segment of a path go; `None` if there is none.
-    pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
-        let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
-        let chunk = self.next_chunk(id)?;
-        own.has_window_for(&chunk, path, self.config.overhead_bytes)
+    pub(super) fn segment_due_at(
+        &self,
+        id: PathId,
+        sizes: &Sizes,
+        paths: &[Path],
+    ) -> Option<Instant> {
+        let (path, own) = (&paths[id.index()], &self.paths[id.index()]);
+        let chunk = self.next_chunk(id, sizes, paths)?;
+        own.has_window_for(&chunk, path, sizes.overhead_bytes)
             .then(|| path.ready_at())
     }
 
+    /// Drops packets bound to a path whose segments have arrived by another copy.
+    fn drop_settled(&mut self, path: &mut Path) {
+        while let Some(first) = path.first_bound()
+            && self.send.bound_chunk(first.frame.0, first.reason).is_none()
+        {
+            self.send.on_unbound(first.frame.0, first.reason);
+            path.pop_first_bound();
+            self.request_scheduling();
+        }
+    }
+}
+
+impl StreamSession {
     pub(super) fn write_next_segment(
         &mut self,
         now: Instant,
@@ -86,9 +104,9 @@ impl StreamSession {
     ) -> Option<Written> {
         let path = &mut self.paths[id.index()];
         self.content.drop_settled(path);
-        let chunk = self.next_chunk(id)?;
+        let chunk = self.content.next_chunk(id, &self.sizes, &self.paths)?;
         let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
-        let has_window = own.has_window_for(&chunk, path, self.config.overhead_bytes);
+        let has_window = own.has_window_for(&chunk, path, self.sizes.overhead_bytes);
         let path = &mut self.paths[id.index()];
         if !has_window {
             path.is_window_limited = true;
@@ -100,8 +118,8 @@ impl StreamSession {
         if let Some(packet) = path.pop_first_bound() {
             self.content.send.on_unbound(packet.frame.0, packet.reason);
         }
-        let chunk = self.fit(id, chunk);
-        self.paths[id.index()].write_tracked_header(buf);
+        let chunk = self.content.fit(chunk, path, &self.sizes);
+        path.write_tracked_header(buf);
         let header = SegmentHeader {
             offset: chunk.offset as u32,
             is_last: chunk.is_last,
@@ -149,7 +167,7 @@ impl StreamSession {
         stream.on_packet_sent(now, &event, path.control().pacing_rate.is_some());
         let own = &mut stream.paths[id.index()];
         if stream.send.take_writable() {
-            self.events.push_back(Event::StreamWritable);
+            self.output.events.push_back(Event::StreamWritable);
         }
         if own.probe.is_wanted() {
             own.probe.on_sent(now, packet.packet_number);
@@ -159,11 +177,11 @@ impl StreamSession {
             own.schedule_probe(
                 now,
                 recovery,
-                self.max_packet_bytes,
+                self.sizes.max_packet_bytes,
                 stream.config.delayed_ack,
             );
         }
-        self.watch_window(now);
+        stream.watch_window(now, &self.sizes, &self.paths);
     }
 
     /// Handles a received segment.
@@ -182,7 +200,7 @@ impl StreamSession {
         let (is_last, edges) = (header.is_last, header.edges);
         let received = stream.receive.insert_part(offset, payload, is_last, edges);
         if received == Received::Forbidden {
-            self.counters.malformed_datagrams += 1;
+            self.output.counters.malformed_datagrams += 1;
             return self.end(Event::PeerLies);
         }
         path.counters.received_media_packets += 1;
@@ -199,14 +217,14 @@ impl StreamSession {
         };
         path.arrivals.on_segment(now, delay);
         let arrived = stream.receive.readable_bytes() - before;
-        self.counters.stream_bytes_received += arrived as u64;
+        self.output.counters.stream_bytes_received += arrived as u64;
         let has_data = arrived > 0 || stream.receive.has_message();
         if has_data && !core::mem::replace(&mut stream.is_readable_reported, true) {
-            self.events.push_back(Event::StreamReadable);
+            self.output.events.push_back(Event::StreamReadable);
         }
         if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true)
         {
-            self.events.push_back(Event::StreamFinished);
+            self.output.events.push_back(Event::StreamFinished);
         }
     }
 }
@@ -219,18 +237,5 @@ impl StreamPath {
         let bytes = bytes as u64 + u64::from(overhead_bytes);
         let is_urgent = self.is_urgent && !chunk.is_new();
         self.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
-    }
-}
-
-impl Stream {
-    /// Drops packets bound to a path whose segments have arrived by another copy.
-    fn drop_settled(&mut self, path: &mut Path) {
-        while let Some(first) = path.first_bound()
-            && self.send.bound_chunk(first.frame.0, first.reason).is_none()
-        {
-            self.send.on_unbound(first.frame.0, first.reason);
-            path.pop_first_bound();
-            self.request_scheduling();
-        }
     }
 }

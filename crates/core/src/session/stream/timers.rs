@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::mtu::segment_bytes;
 use super::{Stream, StreamPath, StreamSession, answers};
 use crate::control::Timeout;
 use crate::path::Path;
@@ -9,6 +10,7 @@ use crate::path_view::{PathId, PathState};
 use crate::questions;
 use crate::recovery::{LossDetection, Recovery};
 use crate::send_reason::SendReason;
+use crate::session::sizes::Sizes;
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
 const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
@@ -65,7 +67,10 @@ impl StreamSession {
                 match stream.send.is_probe_wanted(id) {
                     true => own.probe.want(),
                     // All of it has arrived by other paths, or is about to.
-                    false => self.ask(id, SendReason::TailLossProbe),
+                    false => {
+                        let path = &mut self.paths[id.index()];
+                        self.questions.ask(path, SendReason::TailLossProbe);
+                    }
                 }
                 self.content.request_scheduling();
             }
@@ -107,7 +112,7 @@ impl StreamSession {
             prior_bytes_in_flight,
         };
         path.on_timeout(now, cause);
-        let window_bytes = LOSS_WINDOW_PACKETS * u64::from(self.max_packet_bytes);
+        let window_bytes = LOSS_WINDOW_PACKETS * u64::from(self.sizes.max_packet_bytes);
         wait_for_answers(now, id, window_bytes, &mut self.paths);
         self.leave_path(now, id);
     }
@@ -115,56 +120,28 @@ impl StreamSession {
     /// Leaves a silent path. If there is another, it is out until it has answered.
     fn leave_path(&mut self, now: Instant, id: PathId) {
         let others = |path: &Path| path.id != id && path.state().is_usable();
-        if self.paths.iter().any(others) && self.paths[id.index()].liveness.suspend(now) {
-            self.content.take_back(&mut self.paths[id.index()]);
-            self.challenge(id);
+        let has_other = self.paths.iter().any(others);
+        let path = &mut self.paths[id.index()];
+        if has_other && path.liveness.suspend(now) {
+            self.content.take_back(path);
+            self.questions.challenge(path);
             self.on_path_changed(now, id);
-        }
-    }
-
-    /// Returns when a path that is out or silent, or has not answered yet, is asked again.
-    pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
-        match path.state() {
-            PathState::Out => path.liveness.due_at(&path.recovery),
-            _ if path.challenge.is_none() && answers::is_unanswered(path) => Some(
-                next_question_at(path, self.content.config.initial_retransmission_timeout),
-            ),
-            // The answer reveals losses, and ends the back-off.
-            PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
-                let interval = self.content.config.silence_question_interval?;
-                Some(next_question_at(path, interval))
-            }
-            _ => None,
         }
     }
 
     /// Asks it again, if it is time.
     pub(super) fn repeat_challenge(&mut self, now: Instant, id: PathId) {
         let path = &self.paths[id.index()];
-        if self.challenge_at(path).is_none_or(|at| at > now) {
+        if self.content.challenge_at(path).is_none_or(|at| at > now) {
             return;
         }
         if path.state() == PathState::Out {
             self.paths[id.index()].next_alarm(now);
             self.declare_silent(now, id, SendReason::PathOut);
-            self.challenge(id);
+            self.questions.challenge(&mut self.paths[id.index()]);
         } else {
-            self.ask(id, SendReason::IdleProbe);
-        }
-    }
-
-    /// Sees to it that a window that has closed is asked for: its reopening may get lost.
-    pub(super) fn watch_window(&mut self, now: Instant) {
-        // Mostly something is in flight, and waiting data need not be checked.
-        let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
-        let is_silent = !self.paths.iter().any(in_flight);
-        let is_stuck = is_silent && self.content.send.is_blocked(self.segment_bytes());
-        let stream = &mut self.content;
-        if !is_stuck {
-            stream.blocked_at = None;
-            stream.blocked_wait = stream.config.initial_retransmission_timeout;
-        } else if stream.blocked_at.is_none() {
-            stream.blocked_at = Some(now + stream.blocked_wait);
+            let path = &mut self.paths[id.index()];
+            self.questions.ask(path, SendReason::IdleProbe);
         }
     }
 }
@@ -181,6 +158,35 @@ fn wait_for_answers(now: Instant, id: PathId, window_bytes: u64, paths: &mut [Pa
 }
 
 impl Stream {
+    /// Returns when a path that is out or silent, or has not answered yet, is asked again.
+    pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
+        match path.state() {
+            PathState::Out => path.liveness.due_at(&path.recovery),
+            _ if path.challenge.is_none() && answers::is_unanswered(path) => Some(
+                next_question_at(path, self.config.initial_retransmission_timeout),
+            ),
+            // The answer reveals losses, and ends the back-off.
+            PathState::Active if self.paths[path.id.index()].timer.has_expired() => {
+                let interval = self.config.silence_question_interval?;
+                Some(next_question_at(path, interval))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sees to it that a window that has closed is asked for: its reopening may get lost.
+    pub(super) fn watch_window(&mut self, now: Instant, sizes: &Sizes, paths: &[Path]) {
+        // Mostly something is in flight, and waiting data need not be checked.
+        let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
+        let is_silent = !paths.iter().any(in_flight);
+        if !is_silent || !self.send.is_blocked(segment_bytes(sizes, paths)) {
+            self.blocked_at = None;
+            self.blocked_wait = self.config.initial_retransmission_timeout;
+        } else if self.blocked_at.is_none() {
+            self.blocked_at = Some(now + self.blocked_wait);
+        }
+    }
+
     /// Announces that the peer's window keeps bytes back, if it is time.
     pub(super) fn on_blocked_timeout(&mut self, now: Instant) {
         if self.blocked_at.is_some_and(|at| at <= now) {

@@ -5,6 +5,7 @@ use core::ops::Range;
 use anabranch_units::Instant;
 use bytes::Bytes;
 
+use super::mtu::segment_bytes;
 use super::{Stream, StreamSession};
 use crate::config::Config;
 use crate::path::Path;
@@ -86,7 +87,7 @@ impl StreamSession {
         now: Instant,
         write: impl FnOnce(&mut SendStream) -> usize,
     ) -> Result<usize, WriteStreamError> {
-        let max_bytes = self.segment_bytes();
+        let max_bytes = self.max_message_bytes();
         let stream = self.open_stream()?;
         let is_idle = stream.send.next(max_bytes).is_none();
         let taken = write(&mut stream.send);
@@ -96,7 +97,8 @@ impl StreamSession {
                 .iter_mut()
                 .for_each(|path| path.leave_idleness(now));
         }
-        self.watch_window(now);
+        let stream = &mut self.content;
+        stream.watch_window(now, &self.sizes, &self.paths);
         Ok(taken)
     }
 
@@ -113,7 +115,7 @@ impl StreamSession {
     /// in one packet, by whichever path. A longer one, of at most
     /// [`Config::fragment_bytes`](crate::Config), may leave in two.
     pub fn max_message_bytes(&self) -> usize {
-        self.segment_bytes()
+        segment_bytes(&self.sizes, &self.paths)
     }
 
     /// Ends the stream after all that has been written. The session stays open, for the bytes to
