@@ -35,12 +35,12 @@ impl MediaSession {
     ) -> Option<PacketContent> {
         let (frame, fragment) = (packet.frame, packet.fragment);
         let header_bytes = self.header_bytes();
-        let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
-        let bytes = outgoing.payload.len() as u32 + header_bytes;
-        if !self.paths[id.index()].carries(bytes) {
-            self.cut_again(id, packet, outgoing.payload.len());
+        let mut outgoing = self.content.send_buffer.fragment(frame, fragment)?;
+        let payload_bytes = outgoing.payload.len();
+        if !self.paths[id.index()].carries(payload_bytes as u32 + header_bytes) {
+            self.cut_again(id, packet, payload_bytes);
+            outgoing = self.content.send_buffer.fragment(frame, fragment)?;
         }
-        let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
         self.paths[id.index()].write_tracked_header(buf);
         outgoing.write(buf);
         Some(PacketContent::Fragment {
