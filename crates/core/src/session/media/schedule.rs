@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::{Media, MediaSession, unanswered};
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::{self, PacketKind, PacketView};
 use crate::session::timeout::next_ready_after;
@@ -91,6 +91,7 @@ impl Media {
             window_bytes: None,
             target_bitrate: self.target.bitrate(),
             deadline,
+            quickest_rtt: path::quickest_rtt(paths),
         }
     }
 

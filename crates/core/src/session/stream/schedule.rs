@@ -7,7 +7,7 @@ use anabranch_units::{DataRate, Instant};
 use super::reinjector::Reinjector;
 use super::{Stream, StreamSession};
 use crate::config::{Config, Reinjection};
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
@@ -99,6 +99,7 @@ impl StreamSession {
             window_bytes: Some(send.window_bytes()),
             target_bitrate: DataRate::ZERO,
             deadline: self.config.media.deadline,
+            quickest_rtt: path::quickest_rtt(&self.paths),
         }
     }
 
