@@ -6,7 +6,7 @@ use anabranch_core::{PathId, PathView, SessionView};
 /// of the sum of all usable paths' rates.
 pub(crate) fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -> u64 {
     // A single path carries all of it, and mostly it is empty.
-    if session.backlog_bytes == 0 || paths.len() == 1 {
+    if session.backlog_bytes == 0 || paths.len() <= 1 {
         return session.backlog_bytes;
     }
     let usable = paths.iter().filter(|view| view.state.is_usable());

@@ -369,10 +369,12 @@ proptest! {
         let mut count = 0;
         for controller in controllers() {
             let mut players = [(); 2].map(|()| Player::new(&controller, &config));
-            players[1].paths = vec![path(0, 3), path(1, 8)];
-            if players[0].controller.looks_at_paths() {
-                continue;
-            }
+            let player = &players[0].controller;
+            players[1].paths = match (player.looks_at_paths(), player.looks_at_only_path()) {
+                (true, true) => continue,
+                (true, false) => vec![path(0, 3)],
+                (false, _) => vec![path(0, 3), path(1, 8)],
+            };
             count += 1;
             for step in &steps {
                 let [none, two] = players.each_mut().map(|player| {

@@ -264,10 +264,6 @@ impl DelayBbr {
         }
     }
 
-    fn is_draining_congestion(&self) -> bool {
-        matches!(&self.mode, Mode::ProbeRtt(stay) if stay.is_by_congestion())
-    }
-
     /// Runs algorithm 5.
     fn maybe_enter_or_exit_probe_rtt(&mut self, now: Instant) {
         let has_expired = self.min_rtt.has_expired(now);
@@ -477,6 +473,11 @@ impl CongestionController for DelayBbr {
         self.opening.on_source_rate(rate);
     }
 
+    /// Of an only path it needs no more than the session's state.
+    fn looks_at_only_path(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,
@@ -486,7 +487,7 @@ impl CongestionController for DelayBbr {
     ) {
         self.backlog_bytes = path_backlog_bytes(feedback.path, session, paths);
         self.deadline = session.deadline;
-        self.quickest_rtt = reports::quickest_rtt(paths);
+        self.quickest_rtt = session.quickest_rtt;
         let Some(newest) = feedback.acked.last() else {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;

@@ -36,6 +36,12 @@ pub trait CongestionController: Debug + Send {
         true
     }
 
+    /// Returns whether it uses `paths` in a session of one path. Otherwise `feedback` and `session`
+    /// suffice there, and none may be passed.
+    fn looks_at_only_path(&self) -> bool {
+        self.looks_at_paths()
+    }
+
     /// Handles a digested feedback report. `paths` holds all paths of the session, this one too,
     /// for coupled controllers.
     fn on_feedback(

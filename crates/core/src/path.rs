@@ -345,8 +345,10 @@ impl Path {
 
     /// Returns the controller's window, within that of a path that has to answer first.
     fn window(&self) -> Option<u64> {
-        let windows = [self.control.congestion_window, self.loss_window];
-        windows.into_iter().flatten().min()
+        match (self.control.congestion_window, self.loss_window) {
+            (Some(window), Some(limit)) => Some(window.min(limit)),
+            (window, limit) => window.or(limit),
+        }
     }
 
     /// Limits the bytes in flight until the path answers, whatever its controller allows: a
@@ -409,6 +411,15 @@ impl Path {
             }
         }
         packet
+    }
+
+    /// Returns whether the controller has to be shown the paths, of which the session has
+    /// `path_count`.
+    pub(crate) fn looks_at_paths(&self, path_count: usize) -> bool {
+        match path_count {
+            1 => self.controller.looks_at_only_path(),
+            _ => self.controller.looks_at_paths(),
+        }
     }
 
     /// Reports the findings of `digest` to the controller.
@@ -514,6 +525,16 @@ impl Path {
             self.loss_ratio -= WEIGHT * self.loss_ratio;
         }
     }
+}
+
+/// Returns the least round-trip time of all active paths.
+pub(crate) fn quickest_rtt(paths: &[Path]) -> Option<Duration> {
+    let active = paths
+        .iter()
+        .filter(|path| path.state() == PathState::Active);
+    active
+        .filter_map(|path| path.recovery.rtt().min_rtt())
+        .min()
 }
 
 /// Returns whether a packet that arrives at `arrives_at` is late. With a long backlog every packet

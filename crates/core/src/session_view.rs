@@ -13,4 +13,6 @@ pub struct SessionView {
     pub target_bitrate: DataRate,
     /// From a frame's capture until it is worthless, for media.
     pub deadline: Duration,
+    /// Least round-trip time of all active paths, if one is known.
+    pub quickest_rtt: Option<Duration>,
 }

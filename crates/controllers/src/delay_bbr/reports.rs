@@ -1,7 +1,7 @@
 //! Schedule of the receiver's reports, if not of every packet.
 
 use anabranch_core::recovery::FeedbackSchedule;
-use anabranch_core::{PathId, PathState, PathView};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{Duration, Instant};
 
 use super::{DelayBbr, VERDICT_ROUNDS};
@@ -62,12 +62,6 @@ impl DelayBbr {
     }
 }
 
-/// Returns the least round-trip time of all active paths.
-pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
-    let active = paths.iter().filter(|view| view.state == PathState::Active);
-    active.filter_map(|view| view.rtt.least).min()
-}
-
 /// Whether another path could send a packet now. If so, the scheduler's preferred path is full, but
 /// the session's bandwidth is not.
 pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) -> bool {
@@ -84,8 +78,8 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
 mod tests {
     use super::super::live;
     use super::*;
-    use anabranch_core::Forecast;
     use anabranch_core::control::ControllerConfig;
+    use anabranch_core::{Forecast, PathState};
 
     #[test]
     fn there_is_room_elsewhere_if_another_path_in_service_is_idle() {

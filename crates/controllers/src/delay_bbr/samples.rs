@@ -98,4 +98,8 @@ impl DelayBbr {
     pub(super) fn is_slowed(&self, sample: &RateSample, packet: &SentPacket) -> bool {
         self.noise.is_short_of(DELIVERED_AS_SENT, sample, packet)
     }
+
+    fn is_draining_congestion(&self) -> bool {
+        matches!(&self.mode, Mode::ProbeRtt(stay) if stay.is_by_congestion())
+    }
 }

@@ -38,6 +38,7 @@ const SESSION: SessionView = SessionView {
     window_bytes: None,
     target_bitrate: DataRate::ZERO,
     deadline: Duration::from_millis(500),
+    quickest_rtt: None,
 };
 
 #[test]

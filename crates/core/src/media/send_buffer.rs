@@ -262,12 +262,18 @@ impl SendBuffer {
 
     /// Returns the fragment as it goes on the wire; `None` if it need not be sent any more.
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
-        let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
-        let state = frame.fragments.get(usize::from(fragment))?;
-        (state.state != State::Arrived).then(|| OutgoingFragment {
+        let (frame, state) = self.wanted(id, fragment)?;
+        Some(OutgoingFragment {
             symbol: self.symbol(id, fragment).filter(|_| !state.is_cut_again()),
             ..frame.part(id, state.bytes())
         })
+    }
+
+    /// Returns a fragment and its frame if it still has to be sent.
+    fn wanted(&self, id: FrameId, fragment: u16) -> Option<(&OutgoingFrame, &Fragment)> {
+        let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
+        let state = frame.fragments.get(usize::from(fragment))?;
+        (state.state != State::Arrived).then_some((frame, state))
     }
 
     /// Records that a copy has left. One of several copies that the scheduler asked for does not
@@ -443,19 +449,15 @@ impl SendBuffer {
         reason: SendReason,
         avoid: PathSet,
     ) -> Option<PacketView> {
-        let OutgoingFragment {
-            header, payload, ..
-        } = self.fragment(id, fragment)?;
-        let outgoing = self.frame(id)?;
-        let state = &outgoing.fragments[usize::from(fragment)];
+        let (frame, state) = self.wanted(id, fragment)?;
         Some(PacketView {
             frame: id,
             fragment,
-            fragment_count: outgoing.symbol_count,
+            fragment_count: frame.symbol_count,
             reason,
-            importance: header.importance,
-            bytes: payload.len() as u32 + self.packet_overhead_bytes,
-            deadline: (!self.groups.outlives_deadline(id)).then(|| self.deadline_of(outgoing)),
+            importance: frame.importance,
+            bytes: u32::from(state.length) + self.packet_overhead_bytes,
+            deadline: (!self.groups.outlives_deadline(id)).then(|| self.deadline_of(frame)),
             in_flight_on: state.in_flight_on,
             avoid,
         })

@@ -22,7 +22,7 @@ const MIN_MAX_PIECES: u64 = 1_024;
 /// Data that has arrived and has not been read.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
-    /// From `read_offset` on.
+    /// From `read_offset` on; from `offset` on if nobody reads the bytes.
     pieces: Pieces,
     max_pieces: usize,
     /// The messages that have arrived and were not read, instead of bytes.
@@ -132,10 +132,18 @@ impl ReceiveStream {
         if is_last {
             self.final_offset = Some(end);
         }
+        if is_next && !self.pieces.keeps_bytes() {
+            // The usual case: no piece is needed.
+            self.offset = end;
+            return Received::InOrder;
+        }
         let known = self.offset.saturating_sub(offset).min(payload.len() as u64);
         self.pieces
             .insert(offset + known, &payload[known as usize..]);
         self.offset = self.pieces.end_of_run(self.offset);
+        if !self.pieces.keeps_bytes() {
+            self.pieces.forget_below(self.offset);
+        }
         match is_next {
             true => Received::InOrder,
             false => Received::OutOfTurn,
@@ -213,15 +221,20 @@ impl ReceiveStream {
             }
             return Some(message);
         }
-        let bytes = self.take_first().filter(|_| self.pieces.keeps_bytes())?;
-        Some(bytes.into())
+        if !self.pieces.keeps_bytes() {
+            self.skip(u64::MAX);
+            return None;
+        }
+        self.take_first().map(Bytes::from)
     }
 
     /// Discards up to `at_most` readable bytes. Returns their number; `None` if there were none.
     pub(crate) fn skip(&mut self, at_most: u64) -> Option<u64> {
         let until = self.read_offset + at_most.min(self.readable_bytes() as u64);
         let skipped = until - self.read_offset;
-        self.pieces.forget_below(until);
+        if self.pieces.keeps_bytes() {
+            self.pieces.forget_below(until);
+        }
         self.read_offset = until;
         (skipped > 0).then_some(skipped)
     }

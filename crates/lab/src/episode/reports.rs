@@ -152,6 +152,10 @@ impl CongestionController for Listener {
         self.inner.looks_at_paths()
     }
 
+    fn looks_at_only_path(&self) -> bool {
+        self.inner.looks_at_only_path()
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

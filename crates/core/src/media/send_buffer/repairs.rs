@@ -123,7 +123,8 @@ impl SendBuffer {
 
     /// Returns the symbol number of a fragment, if it has one and its frame is still kept.
     pub(crate) fn symbol(&self, id: FrameId, fragment: u16) -> Option<u64> {
-        let frame = self.frame(id).filter(|_| self.repairs.is_some())?;
+        self.repairs.as_ref()?;
+        let frame = self.frame(id)?;
         (fragment < frame.symbol_count).then(|| frame.first_symbol + u64::from(fragment))
     }
 

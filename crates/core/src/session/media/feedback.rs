@@ -77,7 +77,7 @@ impl MediaSession {
         }
         let deadline = self.config.media.deadline;
         let session = self.content.session_view(&self.paths, deadline);
-        let looks_at_paths = self.paths[path.index()].controller.looks_at_paths();
+        let looks_at_paths = self.paths[path.index()].looks_at_paths(self.paths.len());
         if looks_at_paths {
             self.refresh_views(now);
         }

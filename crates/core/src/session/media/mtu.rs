@@ -28,11 +28,12 @@ pub(super) fn write_fragment(
     buf: &mut Vec<u8>,
 ) -> Option<PacketContent> {
     let (frame, fragment) = (packet.frame, packet.fragment);
-    let payload_bytes = send_buffer.fragment(frame, fragment)?.payload.len();
+    let mut outgoing = send_buffer.fragment(frame, fragment)?;
+    let payload_bytes = outgoing.payload.len();
     if !path.carries(payload_bytes as u32 + sizes.header_bytes) {
         cut_again(packet, payload_bytes, path, send_buffer, sizes);
+        outgoing = send_buffer.fragment(frame, fragment)?;
     }
-    let outgoing = send_buffer.fragment(frame, fragment)?;
     path.write_tracked_header(buf);
     outgoing.write(buf);
     Some(PacketContent::Fragment {

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::{Media, MediaSession, fec, unanswered};
 use crate::fec::Budget;
 use crate::media::SendBuffer;
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::timeout::next_ready_after;
@@ -169,6 +169,7 @@ impl Media {
             window_bytes: None,
             target_bitrate: self.target.bitrate(),
             deadline,
+            quickest_rtt: path::quickest_rtt(paths),
         }
     }
 

@@ -167,8 +167,9 @@ impl StreamSession {
         let deadline = self.config.media.deadline;
         let session = self.content.session_view(&self.paths, deadline);
         let is_one_of_several = self.content.binding.is_some();
+        let path_count = self.paths.len();
         let path = &mut self.paths[id.index()];
-        let looks_at_paths = path.controller.looks_at_paths();
+        let looks_at_paths = path.looks_at_paths(path_count);
         if looks_at_paths && is_one_of_several {
             path.fade_outflow(now);
             self.refresh_views(now);

@@ -8,7 +8,7 @@ use super::mtu::segment_bytes;
 use super::reinjector::Reinjector;
 use super::{Stream, StreamSession, answers};
 use crate::config::{Config, Reinjection};
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::sizes::Sizes;
 use crate::session::timeout::next_ready_after;
@@ -226,6 +226,7 @@ impl Stream {
             window_bytes: Some(self.send.window_bytes()),
             target_bitrate: DataRate::ZERO,
             deadline,
+            quickest_rtt: path::quickest_rtt(paths),
         }
     }
 
