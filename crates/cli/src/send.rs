@@ -1,5 +1,7 @@
 //! `anabranch send`.
 
+mod feeder;
+mod outbox;
 mod path_manager;
 pub(crate) mod srtla;
 
@@ -9,10 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
-use anabranch_core::media::SendFrameError;
 use anabranch_core::{MediaConfig, PathId, SourceLimits};
-use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Unit, Wanted};
-use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
+use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
+use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender};
 use anabranch_observe::service;
 use anabranch_observe::{Look, Observation, StandardOutput, StreamEvent};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
@@ -21,7 +22,6 @@ use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
-use anabranch_video::mpeg_ts::PACKET_LEN;
 use anyhow::bail;
 
 use crate::delivery::Delivery;
@@ -38,6 +38,8 @@ use crate::slowness::Slowness;
 use crate::stale_frames::StaleFrames;
 use crate::summary::{self, End, Meter};
 use crate::target::EncoderArguments;
+use feeder::{Feeder, longest_growth};
+use outbox::Outbox;
 use path_manager::{PathManager, SharedNames};
 
 /// Interval at which the main thread interrupts its wait for events.
@@ -203,6 +205,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     service::ready();
     let mut session = Session {
         messages,
+        outbox: Arc::default(),
         printed: message::Printed::default(),
         return_to: arguments.return_to,
         return_feed: None,
@@ -296,6 +299,7 @@ fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + S
 
 struct Session<'a> {
     messages: Option<Receiver<String>>,
+    outbox: Arc<Outbox>,
     printed: message::Printed,
     return_to: Option<OutputName>,
     return_feed: Option<ReturnFeed>,
@@ -340,22 +344,27 @@ impl Session<'_> {
         self.meter = Meter::new(self.stats, self.clock.now());
         let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
         let is_key_wanted = Arc::clone(&self.is_key_wanted);
+        let outbox = Arc::clone(&self.outbox);
         let frame_lifetime = self.frame_lifetime;
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
-                let mut fed = Fed::default();
+                let mut feeder = Feeder::new(sender, &outbox);
                 let mut old = StaleFrames::default();
                 let wanted = || Wanted {
                     bitrate: sender.target_bitrate(),
                     is_key: is_key_wanted.swap(false, Ordering::Relaxed),
                 };
                 let latency = || sender.snapshot().latency.unwrap_or(frame_lifetime);
-                let ran = input.run(&clock, &stop, wanted, |unit, captured_at| {
-                    let age = clock.now().saturating_since(captured_at);
-                    let warning = old.on_frame(age, latency);
-                    warning.into_iter().for_each(print::warn);
-                    feed(sender, unit, captured_at, &mut fed)
+                let longest = || longest_growth(latency());
+                let ran = input.run_in_parts(&clock, &stop, longest, wanted, |part, at| {
+                    if feeder.is_between_units() {
+                        let age = clock.now().saturating_since(at);
+                        let warning = old.on_frame(age, latency);
+                        warning.into_iter().for_each(print::warn);
+                    }
+                    feeder.take(part, at)
                 });
+                let fed = feeder.finish();
                 // The session ends with its input.
                 sender.close();
                 ran.map(|()| fed)
@@ -462,6 +471,16 @@ impl Session<'_> {
         }
     }
 
+    /// Sends the lines that were written since the last call.
+    fn send_messages(&self, now: Instant) {
+        self.outbox.send(self.sender);
+        while self.outbox.has_room()
+            && let Some(line) = self.messages.iter().find_map(|lines| lines.try_recv().ok())
+        {
+            self.outbox.push(message::frame(&line, now), self.sender);
+        }
+    }
+
     /// Prints events and statistics until the session is over.
     fn wait_ended(&mut self) -> Ended {
         loop {
@@ -485,11 +504,7 @@ impl Session<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
             let now = self.clock.now();
-            let lines = self.messages.iter().flat_map(Receiver::try_iter);
-            for line in lines {
-                // Without a session, nothing reads it.
-                let _ = self.sender.send_frame(&message::frame(&line, now));
-            }
+            self.send_messages(now);
             while let Some((path, state)) = self.path_reports.next(now) {
                 let name = &self.path_manager.shown_names()[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
@@ -516,51 +531,6 @@ impl Session<'_> {
                 ));
             }
         }
-    }
-}
-
-/// Counts of an input's units.
-#[derive(Debug, Default)]
-struct Fed {
-    /// Frames that the session did not take.
-    refused_count: u64,
-    packet_count: u64,
-    /// Null packets among these, which were not sent.
-    null_count: u64,
-}
-
-impl Fed {
-    /// Returns the lines for the summary.
-    fn notes(&self) -> impl Iterator<Item = String> + use<> {
-        let refused = (self.refused_count > 0).then(|| {
-            let count = self.refused_count;
-            format!("{count} frames came faster than all paths together carry and were left out")
-        });
-        let nulls = (self.null_count > 0).then(|| {
-            let (count, total) = (self.null_count, self.packet_count.max(1));
-            format!(
-                "{count} null packets ({:.1} MB, {:.1} % of the input) were not sent; the receiver \
-                 inserts them again",
-                (count as usize * PACKET_LEN) as f64 / 1e6,
-                count as f64 / total as f64 * 100.0
-            )
-        });
-        refused.into_iter().chain(nulls)
-    }
-}
-
-/// Hands a unit to the session. Returns whether the session takes more.
-fn feed(sender: &Sender, unit: Unit, captured_at: Instant, fed: &mut Fed) -> bool {
-    fed.packet_count += (unit.bytes.len() / PACKET_LEN) as u64;
-    let (frame, null_count) = unit.into_frame(captured_at);
-    fed.null_count += null_count;
-    match sender.send_frame(&frame) {
-        Err(SendError::Transport(refused)) if refused != SendFrameError::Closed => {
-            fed.refused_count += 1;
-            true
-        }
-        Err(_) => false,
-        Ok(_) => true,
     }
 }
 

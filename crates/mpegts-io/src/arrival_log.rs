@@ -29,7 +29,7 @@ impl ArrivalLog {
         self.arrivals.front().map(|(_, at)| *at)
     }
 
-    /// Returns the times of the next unit of `unit_len` bytes, complete at `captured_at`.
+    /// Returns the times of the next unit of `unit_len` bytes, captured at `captured_at`.
     /// `skipped_bytes` counts the bytes that the splitter has left out so far. Packets of 204 bytes
     /// have 16 of them each, which are spread over the unit.
     pub(super) fn take(
@@ -75,10 +75,11 @@ mod tests {
     /// Returns the ages of packets in ms.
     fn ages(times: &ArrivalTimes) -> Vec<u64> {
         let groups = times.groups(Duration::ZERO, 1);
-        let packets = groups
-            .into_iter()
-            .flat_map(|(count, age)| (0..count).map(move |_| age.as_millis()));
-        packets.collect()
+        let ages = groups.into_iter().flat_map(|(count, since_first)| {
+            let age = times.lead().saturating_sub(since_first);
+            (0..count).map(move |_| age.as_millis())
+        });
+        ages.collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Cuts the bytes of a stream into units, and determines the time of each.
+//! Cuts the bytes of a stream into units or their parts, and determines the time of each.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::PictureProgress;
 
 use super::arrival_log::ArrivalLog;
-use super::input::Unit;
 use super::muxer::Muxer;
+use super::part::Part;
 use super::timed_units::TimedUnits;
 use super::units::{FilmUnit, Reading, UnitSplitter};
 
@@ -32,11 +32,13 @@ pub(super) struct Cutter {
 /// Arrival of a live stream's bytes and units.
 #[derive(Debug, Default)]
 struct Dates {
-    /// Units that were complete before the last bytes arrived.
-    complete: VecDeque<(Unit, Instant)>,
+    /// Units and parts that were cut before the last bytes arrived.
+    complete: VecDeque<(Part, Instant)>,
     /// Time of the last bytes, or of a pause.
     came_at: Instant,
     log: ArrivalLog,
+    /// Capture time of the unit whose parts are returned, and their length.
+    begun: Option<(Instant, usize)>,
 }
 
 impl Cutter {
@@ -54,6 +56,27 @@ impl Cutter {
             dates: Some(Dates::default()),
             ..self
         }
+    }
+
+    /// Returns parts of units from now on, as they come.
+    pub(super) fn return_parts(&mut self) {
+        self.units.return_parts();
+    }
+
+    /// Returns whether there is a part of a stream that its clock dates.
+    pub(super) fn has_part(&self) -> bool {
+        self.dates.is_none() && self.units.has_part()
+    }
+
+    /// Estimates the time of the last packet by the stream's clock.
+    pub(super) fn estimated_due(&self) -> Option<Duration> {
+        self.units.estimated_due()
+    }
+
+    /// Returns the part that has come of the incomplete unit, of a stream that its clock dates.
+    pub(super) fn next_part(&mut self) -> anyhow::Result<Option<Part>> {
+        let part = self.units.next_part();
+        part.map(|part| self.muxed(part)).transpose()
     }
 
     /// Returns whether arrivals date units.
@@ -117,10 +140,10 @@ impl Cutter {
         (!self.units.progress().has_picture).then(|| oldest_at + LONGEST_HOLD)
     }
 
-    /// Returns the next unit of a live stream and the arrival of its end. That is its last byte, or
-    /// a sign that this was the last. If the input pauses or has ended, returns the incomplete unit
-    /// too.
-    pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
+    /// Returns the next unit of a live stream, or a part of one, and the arrival of its end. That is
+    /// its last byte, or a sign that this was the last. If the input pauses or has ended, returns
+    /// the incomplete unit too.
+    pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
         let complete = self
             .dates
             .as_mut()
@@ -131,17 +154,24 @@ impl Cutter {
         }
     }
 
-    fn cut_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Instant)>> {
+    fn cut_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
         let Some(unit) = self.units.next_complete(state) else {
             return Ok(None);
         };
         let skipped_bytes = self.units.skipped_bytes();
-        let mut unit = self.muxed(unit)?;
-        let Some(Dates { log, came_at, .. }) = &mut self.dates else {
+        let mut part = self.muxed(unit)?;
+        let Some(dates) = &mut self.dates else {
             return Ok(None);
         };
-        unit.arrivals = log.take(unit.bytes.len(), skipped_bytes, *came_at);
-        Ok(Some((unit, *came_at)))
+        let came_at = dates.came_at;
+        let (captured_at, len) = dates.begun.take().unwrap_or((came_at, 0));
+        let len = len + part.bytes.len();
+        if part.is_last {
+            part.arrivals = dates.log.take(len, skipped_bytes, captured_at);
+        } else {
+            dates.begun = Some((captured_at, len));
+        }
+        Ok(Some((part, came_at)))
     }
 
     /// Returns the next unit, and its time by the stream's clock. If the input pauses or has ended,
@@ -149,16 +179,17 @@ impl Cutter {
     pub(super) fn next_timed(
         &mut self,
         state: Reading,
-    ) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
+    ) -> anyhow::Result<Option<(Part, Option<Duration>)>> {
         let Some((unit, due)) = self.units.next(state) else {
             return Ok(None);
         };
         Ok(Some((self.muxed(unit)?, due)))
     }
 
-    fn muxed(&mut self, unit: FilmUnit) -> anyhow::Result<Unit> {
+    fn muxed(&mut self, unit: FilmUnit) -> anyhow::Result<Part> {
         let FilmUnit {
             bytes,
+            is_last,
             importance,
             clock,
             ..
@@ -167,8 +198,9 @@ impl Cutter {
             (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
             _ => bytes,
         };
-        Ok(Unit {
+        Ok(Part {
             bytes,
+            is_last,
             importance,
             arrivals: None,
         })
@@ -177,6 +209,9 @@ impl Cutter {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Importance;
+    use anabranch_video::mpeg_ts::TransportStreamWriter;
+
     use super::*;
 
     #[test]
@@ -223,9 +258,8 @@ mod tests {
         let mut units = Vec::new();
         while let Some((unit, at)) = cutter.next_dated(Reading::Pauses).unwrap() {
             let arrivals = unit.arrivals.expect("it is dated");
-            let (_, oldest) = arrivals.groups(Duration::ZERO, 1)[0];
             let packets = unit.bytes.len() / 188;
-            units.push((packets, at.saturating_sub(oldest), at));
+            units.push((packets, at.saturating_sub(arrivals.lead()), at));
         }
         // Each ends with the first packet of the next.
         let expected = [
@@ -242,6 +276,66 @@ mod tests {
             )
         });
         assert_eq!(units, expected);
+    }
+
+    /// A unit's bytes, its importance, and the arrival of each of its packets.
+    type Arrived = (Vec<u8>, Importance, Vec<(u64, Instant)>);
+
+    /// Returns the units of a stream whose datagrams come at these times, and the number of parts
+    /// in which they leave.
+    fn units_of(mut cutter: Cutter, datagrams: &[(Instant, &[u8])]) -> (Vec<Arrived>, usize) {
+        let (mut units, mut part_count) = (Vec::new(), 0);
+        let (mut bytes, mut captured_at) = (Vec::new(), None);
+        let mut take = |cutter: &mut Cutter, state| {
+            while let Some((part, at)) = cutter.next_dated(state).unwrap() {
+                part_count += 1;
+                let begun_at = *captured_at.get_or_insert(at);
+                bytes.extend(part.bytes);
+                if !part.is_last {
+                    continue;
+                }
+                let times = part.arrivals.expect("it is dated");
+                let first_at = begun_at.saturating_sub(times.lead());
+                let packets = times.groups(Duration::ZERO, 1).into_iter();
+                let packets = packets.map(|(count, since)| (count, first_at + since));
+                let bytes = core::mem::take(&mut bytes);
+                units.push((bytes, part.importance, packets.collect()));
+                captured_at = None;
+            }
+        };
+        for (came_at, datagram) in datagrams {
+            cutter.push(*came_at, datagram).unwrap();
+            take(&mut cutter, Reading::GoesOn);
+        }
+        take(&mut cutter, Reading::HasEnded);
+        (units, part_count)
+    }
+
+    #[test]
+    fn parts_keep_the_units_and_the_times_of_their_packets() {
+        let mut writer = TransportStreamWriter::new(Vec::new());
+        for number in 0..20 {
+            let is_key = number % 5 == 0;
+            let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
+            picture.extend(vec![7; 2_000 + number as usize * 977 % 6_000]);
+            let at = Duration::from_millis(40 * number);
+            writer.write(&picture, at, is_key).unwrap();
+        }
+        let stream = writer.into_inner();
+        let datagrams: Vec<_> = (0..)
+            .map(|number| Instant::from_secs(9) + Duration::from_micros(1_700) * number)
+            .zip(stream.chunks(3 * 188))
+            .collect();
+        let (whole, whole_count) = units_of(dated(), &datagrams);
+        let mut cutter = dated();
+        cutter.return_parts();
+        let (grown, part_count) = units_of(cutter, &datagrams);
+        assert_eq!((whole.len(), whole_count), (20, 20));
+        assert!(part_count > 100, "{part_count}");
+        for (whole, grown) in whole.iter().zip(&grown) {
+            assert_eq!(whole, grown);
+        }
+        assert_eq!(whole.len(), grown.len());
     }
 
     #[test]

@@ -14,8 +14,8 @@ use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 
 use super::foreign::free_address;
-use super::input::Unit;
-use super::stream::Stream;
+use super::part::Part;
+use super::stream::{Growth, Stream};
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
 
@@ -234,20 +234,21 @@ pub(super) struct EncodedStream {
 }
 
 impl EncodedStream {
-    /// Runs the stream as [`Stream::run`] does. `is_key_wanted` is asked at each unit.
+    /// Runs the stream as [`Stream::run`] does. `is_key_wanted` is asked at the end of each unit.
     pub(super) fn run(
         self,
         clock: &anabranch_net::Clock,
         stop: &anabranch_terminal::stop::Stop,
+        growth: Growth<'_>,
         is_key_wanted: impl Fn() -> bool,
-        mut deliver: impl FnMut(Unit, Instant) -> bool,
+        mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {
         let EncodedStream { stream, encoder } = self;
-        stream.run(clock, stop, |unit, at| {
-            if is_key_wanted() {
+        stream.run(clock, stop, growth, |part, at| {
+            if part.is_last && is_key_wanted() {
                 encoder.ask_for_key(clock.now());
             }
-            deliver(unit, at)
+            deliver(part, at)
         })
     }
 }

@@ -16,8 +16,9 @@ use super::adaptive::{self, AdaptiveCamera};
 use super::encoded::{EncodedStream, Encoder};
 use super::foreign::ForeignName;
 use super::links::Links;
+use super::part::Part;
 use super::source::Source;
-use super::stream::Stream;
+use super::stream::{Growth, Stream};
 use super::udp_url::UdpUrl;
 
 /// An input as the command line names it.
@@ -220,12 +221,42 @@ impl Input {
         clock: &Clock,
         stop: &Stop,
         wanted: impl Fn() -> Wanted,
-        deliver: impl FnMut(Unit, Instant) -> bool,
+        mut deliver: impl FnMut(Unit, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        let deliver = |part: Part, at| deliver(part.into_unit(), at);
+        self.run_with(clock, stop, None, wanted, deliver)
+    }
+
+    /// Hands units of live MPEG-TS to `deliver` in parts, as their bytes come, and others whole. A
+    /// unit's capture time is that of its first part. One that grows for longer than `longest`,
+    /// which is asked at its beginning, ends there; the rest of its picture makes another one. For
+    /// the rest, this is [`run`](Self::run).
+    pub fn run_in_parts(
+        self,
+        clock: &Clock,
+        stop: &Stop,
+        longest: impl Fn() -> Duration,
+        wanted: impl Fn() -> Wanted,
+        deliver: impl FnMut(Part, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        self.run_with(clock, stop, Some(&longest), wanted, deliver)
+    }
+
+    fn run_with(
+        self,
+        clock: &Clock,
+        stop: &Stop,
+        growth: Growth<'_>,
+        wanted: impl Fn() -> Wanted,
+        mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {
         match self.0 {
-            Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, deliver),
-            Kind::Stream(stream) => stream.run(clock, stop, deliver),
-            Kind::Encoded(encoded) => encoded.run(clock, stop, || wanted().is_key, deliver),
+            Kind::Camera(camera) => {
+                let deliver = |unit: Unit, at| deliver(unit.into(), at);
+                run_camera(*camera, clock, stop, wanted, deliver)
+            }
+            Kind::Stream(stream) => stream.run(clock, stop, growth, deliver),
+            Kind::Encoded(encoded) => encoded.run(clock, stop, growth, || wanted().is_key, deliver),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Inputs and outputs of MPEG-TS: files, pipes, UDP, RTP, SRT, SRTLA, cameras, and helper programs
 //! for other protocols and containers.
 //!
-//! An [`InputName`] opens an [`Input`], which returns a [`Unit`] at a time. An [`OutputName`] opens
+//! An [`InputName`] opens an [`Input`], which returns a [`Unit`] at a time, or a
+//! [`Part`] of one. An [`OutputName`] opens
 //! an [`Output`], which is written until a [`Stop`](anabranch_terminal::stop::Stop) ends it.
 
 #[cfg(feature = "codec")]
@@ -22,6 +23,7 @@ mod links;
 mod muxer;
 mod output;
 mod pace;
+mod part;
 mod picture_end;
 mod pictures;
 mod playout;
@@ -55,6 +57,7 @@ pub use foreign::ForeignName;
 pub use input::{Input, InputName, Unit, Wanted};
 pub use links::{Link, LinkQuality, Links};
 pub use output::{Output, OutputName};
+pub use part::{GrowingFrame, Part};
 pub use pictures::{CodedPicture, PictureReader};
 pub use playout::{Piece, Playout};
 pub use recording::{Rotation, check_container};

@@ -84,6 +84,13 @@ impl Pace {
         due_at.max(arrived_at)
     }
 
+    /// Returns the release time of the part of a unit that ends at time `clock` and arrived at
+    /// `arrived_at`. The clock is set by whole units.
+    pub fn release_part_at(&self, clock: Option<Duration>, arrived_at: Instant) -> Instant {
+        let due_at = clock.and_then(|clock| Some(self.origin? + clock));
+        due_at.map_or(arrived_at, |due_at| due_at.max(arrived_at))
+    }
+
     /// Shifts the clock: all further units leave later by `span`.
     pub fn postpone(&mut self, span: Duration) {
         self.origin = self.origin.map(|origin| origin + span);
@@ -210,6 +217,16 @@ mod tests {
                 pace.on_full();
             }
         }
+    }
+
+    #[test]
+    fn parts_of_a_unit_follow_the_clock_of_whole_units() {
+        let mut pace = Pace::piped();
+        assert_eq!(pace.release_part_at(Some(FRAME), at(40)), at(40));
+        pace.release_at(Some(FRAME), at(100), FRAME);
+        assert_eq!(pace.release_part_at(Some(FRAME * 2), at(110)), at(140));
+        assert_eq!(pace.release_part_at(Some(FRAME * 2), at(150)), at(150));
+        assert_eq!(pace.release_part_at(None, at(120)), at(120));
     }
 
     #[test]

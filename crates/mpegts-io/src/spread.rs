@@ -38,12 +38,8 @@ pub(super) fn evenly(
 
 /// Returns the groups of a unit whose packets' arrival times are known.
 pub(super) fn by_arrival(times: &ArrivalTimes, captured_at: Instant) -> VecDeque<(usize, Instant)> {
+    let first_at = captured_at.saturating_sub(times.lead());
     let groups = times.groups(STEP, PIECE_PACKETS);
-    let group = |(packets, age)| {
-        (
-            packets as usize * PACKET_LEN,
-            captured_at.saturating_sub(age),
-        )
-    };
+    let group = |(packets, since_first)| (packets as usize * PACKET_LEN, first_at + since_first);
     groups.into_iter().map(group).collect()
 }

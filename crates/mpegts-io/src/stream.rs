@@ -1,4 +1,4 @@
-//! A stream of bytes that is cut into units, each handed over at its time.
+//! A stream of bytes that is cut into units, each handed over at its time, or as its bytes come.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use anyhow::Context;
 
 use super::cutter::Cutter;
 use super::foreign::ForeignInput;
-use super::input::Unit;
 use super::links::Links;
 use super::pace::{LONGEST_CATCH_UP, Pace, SHORTEST_WAIT};
+use super::part::Part;
 use super::picture_end::PictureEnd;
 use super::source::{Bytes, READ_BYTES, Source, Wait};
 use super::units::{Reading, UnitSplitter};
@@ -46,12 +46,18 @@ pub(super) struct Stream {
     waited: Duration,
     read_at: Instant,
     picture_end: PictureEnd,
+    /// End of the time for which the unit may grow whose parts are handed over.
+    grows_until: Option<Instant>,
 }
 
-/// Units in the order of their times.
+/// Longest time for which a unit grows whose parts are handed over. `None`: units are handed over
+/// whole.
+pub(super) type Growth<'a> = Option<&'a dyn Fn() -> Duration>;
+
+/// Units or parts in the order of their times.
 #[derive(Debug, Default)]
 struct Waiting {
-    units: VecDeque<(Unit, Instant)>,
+    units: VecDeque<(Part, Instant)>,
     bytes: usize,
 }
 
@@ -85,6 +91,7 @@ impl Stream {
             waited: Duration::ZERO,
             read_at: Instant::ZERO,
             picture_end: PictureEnd::default(),
+            grows_until: None,
         })
     }
 
@@ -99,18 +106,23 @@ impl Stream {
     }
 
     /// Hands each unit to `deliver` at its time, until the stream ends, it is stopped or `deliver`
-    /// returns false.
+    /// returns false. With `growth`, hands over parts of live units as they come. A unit that grows
+    /// for longer than that ends, and the rest of its picture makes another one.
     pub(super) fn run(
         mut self,
         clock: &Clock,
         stop: &Stop,
-        mut deliver: impl FnMut(Unit, Instant) -> bool,
+        growth: Growth<'_>,
+        mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         let mut state = Reading::GoesOn;
         self.read_at = clock.now();
+        if growth.is_some() && self.source.may_be_live() {
+            self.cutter.return_parts();
+        }
         loop {
-            self.cut(clock.now(), state)?;
+            self.cut(clock.now(), state, growth)?;
             if !self.hand_over(clock, stop, &mut deliver) || stop.is_stopped() {
                 return Ok(());
             }
@@ -129,10 +141,10 @@ impl Stream {
     }
 
     /// Cuts units out of the bytes that have arrived, and schedules each.
-    fn cut(&mut self, now: Instant, state: Reading) -> anyhow::Result<()> {
+    fn cut(&mut self, now: Instant, state: Reading, growth: Growth<'_>) -> anyhow::Result<()> {
         if self.cutter.is_dated() {
-            while let Some((unit, came_at)) = self.cutter.next_dated(state)? {
-                self.waiting.push(unit, came_at);
+            while let Some((part, came_at)) = self.cutter.next_dated(state)? {
+                self.schedule(part, came_at, growth);
             }
             return Ok(());
         }
@@ -140,9 +152,31 @@ impl Stream {
             let waited = core::mem::take(&mut self.waited);
             let pace = self.pace.as_mut();
             let release_at = pace.map_or(now, |pace| pace.release_at(due, now, waited));
-            self.waiting.push(unit, release_at);
+            self.schedule(unit, release_at, growth);
+        }
+        if state == Reading::Waits
+            && self.part_at(now).is_some_and(|at| at <= now)
+            && let Some(part) = self.cutter.next_part()?
+        {
+            self.schedule(part, now, growth);
         }
         Ok(())
+    }
+
+    fn schedule(&mut self, part: Part, at: Instant, growth: Growth<'_>) {
+        if part.is_last {
+            self.grows_until = None;
+        } else if self.grows_until.is_none() {
+            self.grows_until = growth.map(|longest| at + longest());
+        }
+        self.waiting.push(part, at);
+    }
+
+    /// Returns when the part of a pipe's unit that has come is due, if there is one. Until then it
+    /// waits for the rest.
+    fn part_at(&self, now: Instant) -> Option<Instant> {
+        let pace = self.pace.filter(|_| self.cutter.has_part())?;
+        Some(pace.release_part_at(self.cutter.estimated_due(), now))
     }
 
     /// Hands over the units that are due. Returns whether more are wanted.
@@ -150,7 +184,7 @@ impl Stream {
         &mut self,
         clock: &Clock,
         stop: &Stop,
-        deliver: &mut impl FnMut(Unit, Instant) -> bool,
+        deliver: &mut impl FnMut(Part, Instant) -> bool,
     ) -> bool {
         while let Some(due_at) = self.waiting.next_at()
             && !stop.is_stopped()
@@ -203,16 +237,19 @@ impl Stream {
         let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
         let pauses_at = pauses_at.min(self.read_at + PAUSE);
         let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
+        let pauses_at = pauses_at.min(self.grows_until.unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
             // Bytes arrive, but none of the picture.
             self.cutter.on_pause(pauses_at)?;
             return Ok(Reading::Pauses);
         }
-        let holds = is_live && self.cutter.has_held();
-        let moment_at = if holds {
-            self.read_at + MOMENT
-        } else {
-            pauses_at
+        let has_held = is_live && self.cutter.has_held();
+        let part_at = self.part_at(self.read_at).filter(|_| is_live);
+        let holds = has_held || part_at.is_some();
+        let moment_at = match part_at {
+            _ if has_held => self.read_at + MOMENT,
+            Some(part_at) => part_at,
+            None => pauses_at,
         };
         let wakes_at = match next_at {
             Some(next_at) => next_at,
@@ -282,7 +319,7 @@ impl Stream {
 
 impl Waiting {
     /// Adds a unit that is due at `due_at`, or together with the one before it.
-    fn push(&mut self, unit: Unit, due_at: Instant) {
+    fn push(&mut self, unit: Part, due_at: Instant) {
         let before = self.units.back().map_or(due_at, |(_, at)| *at);
         self.bytes += unit.bytes.len();
         self.units.push_back((unit, due_at.max(before)));
@@ -294,7 +331,7 @@ impl Waiting {
     }
 
     /// Removes the next unit, if it is due.
-    fn pop(&mut self, now: Instant) -> Option<(Unit, Instant)> {
+    fn pop(&mut self, now: Instant) -> Option<(Part, Instant)> {
         self.next_at().filter(|due_at| *due_at <= now)?;
         let (unit, due_at) = self.units.pop_front()?;
         self.bytes -= unit.bytes.len();
@@ -342,12 +379,12 @@ mod tests {
         let stream = Stream::new("loop".into(), source, kind, &first, None).unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let mut dates = Vec::new();
-        let deliver = |_: Unit, due_at| {
+        let deliver = |_: Part, due_at| {
             assert!(clock.now() >= due_at, "never before its time");
             dates.push(due_at);
             true
         };
-        stream.run(&clock, &stop, deliver).unwrap();
+        stream.run(&clock, &stop, None, deliver).unwrap();
         assert_eq!(dates.len(), 20);
         for pair in dates.windows(2) {
             let step = pair[1].saturating_since(pair[0]);
@@ -361,8 +398,9 @@ mod tests {
 
     #[test]
     fn units_wait_for_the_machine_after_a_sleep() {
-        let unit = Unit {
+        let unit = Part {
             bytes: vec![0; 188],
+            is_last: true,
             importance: Importance::Key,
             arrivals: None,
         };

@@ -15,6 +15,8 @@ pub struct TimedUnits {
     held: VecDeque<FilmUnit>,
     /// Clock at the stream's first byte.
     start: Option<Duration>,
+    /// Whether parts of incomplete units are returned.
+    has_parts: bool,
 }
 
 impl TimedUnits {
@@ -24,7 +26,13 @@ impl TimedUnits {
             splitter,
             held: VecDeque::new(),
             start: None,
+            has_parts: false,
         }
+    }
+
+    /// Returns parts of incomplete units from now on, too.
+    pub fn return_parts(&mut self) {
+        self.has_parts = true;
     }
 
     /// Adds the film's next bytes.
@@ -47,9 +55,21 @@ impl TimedUnits {
         !self.held.is_empty()
     }
 
-    /// Returns the next unit as soon as it is complete, for inputs that others pace.
+    /// Returns whether a part can be returned that waits for no complete unit.
+    pub fn has_part(&self) -> bool {
+        self.has_parts && self.held.is_empty() && self.splitter.has_part()
+    }
+
+    /// Returns the next unit as soon as it is complete, or a part as soon as there is one, for
+    /// inputs that others pace.
     pub fn next_complete(&mut self, state: Reading) -> Option<FilmUnit> {
-        self.splitter.next(state)
+        self.splitter.next(state).or_else(|| self.next_part())
+    }
+
+    /// Returns the part that has come of the incomplete unit.
+    pub fn next_part(&mut self) -> Option<FilmUnit> {
+        let splitter = &mut self.splitter;
+        self.has_parts.then(|| splitter.next_part()).flatten()
     }
 
     /// Returns the next unit and its time after the stream's start. If the input waits or pauses,
@@ -79,7 +99,8 @@ impl TimedUnits {
         Some(self.splitter.due_at(end)?.saturating_sub(start))
     }
 
-    fn estimated_due(&self) -> Option<Duration> {
+    /// Estimates the time of the last packet after the stream's start.
+    pub fn estimated_due(&self) -> Option<Duration> {
         let start = self.start?;
         Some(self.splitter.estimated_due()?.saturating_sub(start))
     }

@@ -3,13 +3,15 @@
 use anabranch_units::{Duration, Importance};
 use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::{PictureProgress, TransportUnitSplitter};
+use anabranch_video::mpeg_ts::{PictureProgress, TransportUnit, TransportUnitSplitter};
 
-/// A piece of a film, as a rule one picture with its tables and sound.
+/// A piece of a film, as a rule one picture with its tables and sound; or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilmUnit {
-    /// Bytes as in the film.
+    /// Bytes as in the film, without those of earlier parts.
     pub bytes: Vec<u8>,
+    /// Whether the unit ends with these bytes.
+    pub is_last: bool,
     /// Importance for other units.
     pub importance: Importance,
     /// Decoding time of its picture, after the first one's; `None` if equal to the previous unit's.
@@ -17,6 +19,18 @@ pub struct FilmUnit {
     /// Position of its end in a transport stream, from which [`UnitSplitter::due_at`] calculates
     /// its time; `None` if that is `clock`.
     pub end: Option<u64>,
+}
+
+impl FilmUnit {
+    fn of(unit: TransportUnit, is_last: bool) -> Self {
+        FilmUnit {
+            bytes: unit.bytes,
+            is_last,
+            importance: unit.importance,
+            clock: unit.clock,
+            end: Some(unit.end),
+        }
+    }
 }
 
 /// Whether more of a film is expected.
@@ -130,6 +144,27 @@ impl UnitSplitter {
         }
     }
 
+    /// Returns the bytes of the incomplete unit that can leave before it is complete, after
+    /// [`next`](Self::next) returned `None`. The importance of a unit is known with its first part.
+    /// An H.264 byte stream has no parts: MPEG-TS is made of whole pictures.
+    pub fn next_part(&mut self) -> Option<FilmUnit> {
+        match self {
+            UnitSplitter::MpegTs(splitter) => {
+                let part = splitter.next_part()?;
+                Some(FilmUnit::of(part, false))
+            }
+            UnitSplitter::AnnexB { .. } => None,
+        }
+    }
+
+    /// Returns whether there is a part to return.
+    pub fn has_part(&self) -> bool {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.has_part(),
+            UnitSplitter::AnnexB { .. } => false,
+        }
+    }
+
     /// Returns the next unit. If the film has ended, or a transport stream pauses, the incomplete
     /// unit is returned too.
     pub fn next(&mut self, state: Reading) -> Option<FilmUnit> {
@@ -140,12 +175,7 @@ impl UnitSplitter {
                     Reading::Pauses => splitter.next_unit().or_else(|| splitter.flush()),
                     Reading::HasEnded => splitter.finish(),
                 }?;
-                Some(FilmUnit {
-                    bytes: unit.bytes,
-                    importance: unit.importance,
-                    clock: unit.clock,
-                    end: Some(unit.end),
-                })
+                Some(FilmUnit::of(unit, true))
             }
             UnitSplitter::AnnexB {
                 splitter,
@@ -160,6 +190,7 @@ impl UnitSplitter {
                 *next_clock += splitter.frame_interval();
                 Some(FilmUnit {
                     bytes: unit.annex_b,
+                    is_last: true,
                     importance: unit.importance,
                     clock: Some(clock),
                     end: None,

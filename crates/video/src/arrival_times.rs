@@ -6,12 +6,13 @@
 //! bytes.
 //!
 //! ```text
-//! unit's packets (n × 188 bytes) │ runs │ tail (varint) │ number of runs (u8) │ mark (0xA7)
+//! unit's packets (n × 188 bytes) │ runs │ lead (varint) │ number of runs (u8) │ mark (0xA7)
 //! run: packets (varint), time from its first packet to its last, time to the next run's first
 //! ```
 //!
-//! Times are varints (LEB128) of 100 µs; the last run has no time to the next. `tail` is the time
-//! from the last packet to the capture time of the frame. The total takes 1 to 187 bytes. A frame's
+//! Times are varints (LEB128) of 100 µs; the last run has no time to the next. `lead` is the time
+//! from the first packet to the capture time of the frame. A unit that is sent while its bytes come
+//! is captured when it begins, one that is sent whole at its end. The total takes 1 to 187 bytes. A frame's
 //! length modulo 188 is therefore the length of the times, and a unit without them is recognised.
 
 use std::collections::VecDeque;
@@ -36,39 +37,67 @@ struct Run {
     packet_count: u64,
     /// Time from the first packet to the last.
     span: Duration,
-    /// Time from the last packet to the next run's first; for the last run, to the capture time.
+    /// Time from the last packet to the next run's first; zero for the last run.
     pause: Duration,
 }
 
-/// Time of each packet of a unit, counted back from the unit's capture time.
+/// Time of each packet of a unit, counted from the first one's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArrivalTimes {
     runs: Vec<Run>,
+    /// Time from the first packet to the unit's capture time.
+    lead: Duration,
 }
 
 impl ArrivalTimes {
-    /// Returns the times of a unit that was complete at `captured_at`, from the arrivals of numbers
-    /// of packets, in order. `None` without packets.
+    /// Returns the times of a unit that was captured at `captured_at`, from the arrivals of numbers
+    /// of packets, in order. The first one is no later than the capture. `None` without packets.
     pub fn new(arrivals: &[(u64, Instant)], captured_at: Instant) -> Option<Self> {
-        arrivals.iter().find(|(count, _)| *count > 0)?;
+        let (_, first_at) = arrivals.iter().find(|(count, _)| *count > 0)?;
+        let lead = captured_at.saturating_since(*first_at);
+        Some(Self::fitting(MAX_BYTES, arrivals, lead))
+    }
+
+    /// Returns the times with as small an error as `max_bytes` allow.
+    fn fitting(max_bytes: usize, arrivals: &[(u64, Instant)], lead: Duration) -> Self {
         let mut tolerance = TOLERANCE;
         loop {
-            let times = Self::within(tolerance, arrivals, captured_at);
-            if times.encoded().len() <= MAX_BYTES {
-                return Some(times);
+            let runs = Self::runs_within(tolerance, arrivals);
+            let times = ArrivalTimes { runs, lead };
+            // A single run is the least.
+            if times.runs.len() == 1 || times.encoded().len() <= max_bytes {
+                return times;
             }
             tolerance = tolerance * 2;
         }
     }
 
-    /// Returns the times with as few runs as an error of `tolerance` allows.
-    fn within(tolerance: Duration, arrivals: &[(u64, Instant)], captured_at: Instant) -> Self {
+    /// Returns the bytes of the times, with a larger error if they exceed `max_bytes`; none if not
+    /// even that helps.
+    pub fn encoded_within(&self, max_bytes: usize) -> Vec<u8> {
+        let mut bytes = self.encoded();
+        if bytes.len() > max_bytes {
+            let packets = self.groups(Duration::ZERO, 1);
+            let arrivals = packets
+                .iter()
+                .map(|(count, since_first)| (*count, Instant::ZERO + *since_first));
+            let arrivals: Vec<_> = arrivals.collect();
+            bytes = Self::fitting(max_bytes, &arrivals, self.lead).encoded();
+        }
+        match bytes.len() <= max_bytes {
+            true => bytes,
+            false => Vec::new(),
+        }
+    }
+
+    /// Returns as few runs as an error of `tolerance` allows.
+    fn runs_within(tolerance: Duration, arrivals: &[(u64, Instant)]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         let mut door = Door::default();
         let mut last_at = Instant::ZERO;
         for &(count, at) in arrivals.iter().filter(|(count, _)| *count > 0) {
-            // Times on the wire never go back, nor beyond the capture.
-            let at = at.max(last_at).min(captured_at.max(last_at));
+            // Times on the wire never go back.
+            let at = at.max(last_at);
             match runs.last_mut() {
                 Some(run) if door.admits(count, at, tolerance) => {
                     run.packet_count += count;
@@ -87,10 +116,7 @@ impl ArrivalTimes {
             }
             last_at = at;
         }
-        if let Some(run) = runs.last_mut() {
-            run.pause = captured_at.saturating_since(door.from + run.span);
-        }
-        ArrivalTimes { runs }
+        runs
     }
 
     /// Appends the times to their unit.
@@ -115,29 +141,32 @@ impl ArrivalTimes {
         self.runs.iter().map(|run| run.packet_count).sum()
     }
 
-    /// Returns the packets that leave together and their age at the capture time, oldest first: a
+    /// Returns the time from the first packet to the unit's capture time.
+    pub fn lead(&self) -> Duration {
+        self.lead
+    }
+
+    /// Returns the packets that leave together and their time after the unit's first packet: a
     /// group spans at most `span`, unless it has fewer than `min_packets` and its packets are less
     /// than two spans apart.
     pub fn groups(&self, span: Duration, min_packets: u64) -> VecDeque<(u64, Duration)> {
         let mut groups: VecDeque<(u64, Duration)> = VecDeque::new();
-        let total = self.runs.iter().map(|run| run.span + run.pause);
-        let mut age = total.fold(Duration::ZERO, |sum, time| sum + time);
+        let mut begins_at = Duration::ZERO;
         for run in &self.runs {
             let steps = run.packet_count.saturating_sub(1).max(1);
             for packet in 0..run.packet_count {
-                let packet_age = age.saturating_sub(run.span.mul_f64(packet as f64 / steps as f64));
+                let at = begins_at + run.span.mul_f64(packet as f64 / steps as f64);
                 match groups.back_mut() {
-                    Some((count, first_age))
-                        if first_age.saturating_sub(packet_age) <= span
-                            || *count < min_packets
-                                && first_age.saturating_sub(packet_age) <= span * 2 =>
+                    Some((count, first_at))
+                        if at.saturating_sub(*first_at) <= span
+                            || *count < min_packets && at.saturating_sub(*first_at) <= span * 2 =>
                     {
                         *count += 1;
                     }
-                    _ => groups.push_back((1, packet_age)),
+                    _ => groups.push_back((1, at)),
                 }
             }
-            age = age.saturating_sub(run.span + run.pause);
+            begins_at += run.span + run.pause;
         }
         groups
     }
@@ -153,11 +182,17 @@ impl ArrivalTimes {
             varint::put(until - ticks, bytes);
             ticks = until;
         };
-        for run in &self.runs {
+        for (index, run) in self.runs.iter().enumerate() {
             varint::put(run.packet_count, &mut bytes);
             put(&mut bytes, run.span);
-            put(&mut bytes, run.pause);
+            if index + 1 < self.runs.len() {
+                put(&mut bytes, run.pause);
+            }
         }
+        varint::put(
+            (self.lead + TICK / 2).as_nanos() / TICK.as_nanos(),
+            &mut bytes,
+        );
         bytes.extend([u8::try_from(self.runs.len()).unwrap_or(u8::MAX), MARK]);
         bytes
     }
@@ -176,7 +211,9 @@ impl ArrivalTimes {
                 pause: take_time(&mut rest)?,
             });
         }
-        (rest.is_empty() && run_count > 0).then_some(ArrivalTimes { runs })
+        // The last run has none.
+        let lead = core::mem::take(&mut runs.last_mut()?.pause);
+        rest.is_empty().then_some(ArrivalTimes { runs, lead })
     }
 }
 
@@ -265,11 +302,43 @@ mod tests {
         let read = ArrivalTimes::split_off(&mut frame).unwrap();
         assert_eq!(frame.len(), count as usize * PACKET_LEN);
         let mut packets = Vec::new();
-        for (count, age) in read.groups(Duration::ZERO, 1) {
-            let at = captured_at.saturating_sub(age);
+        let first_at = captured_at.saturating_sub(read.lead());
+        for (count, since_first) in read.groups(Duration::ZERO, 1) {
+            let at = first_at + since_first;
             packets.extend((0..count).map(|_| at.as_micros()));
         }
         (len, packets)
+    }
+
+    #[test]
+    fn packets_may_come_after_the_capture() {
+        let arrivals: Vec<_> = (0..30)
+            .map(|number| (7, us(9_000 + number * 1_300)))
+            .collect();
+        let (_, packets) = carried(&arrivals, us(10_000));
+        for (number, at) in (0..).zip(packets.chunks(7)) {
+            assert!(
+                at[0].abs_diff(9_000 + number * 1_300) <= 700,
+                "{number}: {at:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_with_less_room_are_less_exact() {
+        let arrivals: Vec<_> = (0..60_u64)
+            .map(|number| (1, us(1_000 * number + number % 3 * 900)))
+            .collect();
+        let times = ArrivalTimes::new(&arrivals, us(0)).unwrap();
+        assert!(times.encoded().len() > 60);
+        for max_bytes in [7, 20, 60, 187] {
+            let bytes = times.encoded_within(max_bytes);
+            assert!(bytes.len() <= max_bytes, "{max_bytes}");
+            let read = ArrivalTimes::decode(&bytes).unwrap();
+            assert_eq!(read.packet_count(), 60);
+        }
+        assert_eq!(times.encoded_within(4), []);
+        assert_eq!(times.encoded_within(187), times.encoded());
     }
 
     #[test]
@@ -294,7 +363,8 @@ mod tests {
     #[test]
     fn a_constant_bitrate_is_a_line_if_packets_come_alone() {
         let arrivals: Vec<_> = (0..200).map(|number| (1, us(number * 190))).collect();
-        let (len, packets) = carried(&arrivals, us(40_000));
+        // The unit is captured when it begins.
+        let (len, packets) = carried(&arrivals, us(0));
         assert!(len < 8, "{len}");
         for (number, at) in (0..).zip(&packets) {
             assert!(at.abs_diff(number * 190) <= 600, "{number}: {at}");

@@ -26,6 +26,8 @@ const HEADER: [u8; 3] = [SYNC_BYTE, 0x1F, 0xFF];
 const HEADER_LEN: usize = 4;
 /// Bytes of `nulls` before its gaps.
 const PATTERN_LEN: usize = 3;
+/// Bytes behind the arrival times: the length of the nulls and the mark.
+const TRAILER_LEN: usize = 2;
 /// Most bytes behind the unit, so that they are shorter than a packet.
 const MAX_TAIL_LEN: usize = PACKET_LEN - 1;
 /// Most null packets that a frame stands for: those of 50 ms at 120 Mbit/s. A peer could otherwise
@@ -75,59 +77,119 @@ impl Pattern {
 /// Makes a unit into a frame with these arrival times behind it, and leaves null packets out.
 /// Returns their number.
 pub fn append_times(unit: &mut Vec<u8>, times: &[u8]) -> u64 {
-    let left_out = leave_out(unit, times.len());
-    let (total, nulls) = left_out.unwrap_or_default();
-    unit.extend_from_slice(&nulls);
-    unit.extend_from_slice(times);
-    if total > 0 {
-        unit.extend([nulls.len() as u8, MARK]);
+    let mut filter = NullFilter::with_room_for(times.len());
+    if unit.len().is_multiple_of(PACKET_LEN) {
+        let kept = filter.push(unit);
+        if filter.total() > 0 {
+            *unit = kept;
+        }
     }
-    total
+    unit.extend(filter.finish(|_| times.to_vec()));
+    filter.total()
 }
 
-/// Leaves null packets out of a unit, to which `times_len` bytes are going to be appended. Returns
-/// their number and their description.
-fn leave_out(unit: &mut Vec<u8>, times_len: usize) -> Option<(u64, Vec<u8>)> {
-    if !unit.len().is_multiple_of(PACKET_LEN) {
-        return None;
-    }
-    let room = MAX_TAIL_LEN.checked_sub(times_len + 2)?;
-    let mut nulls = unit.chunks_exact(PACKET_LEN).filter_map(Pattern::of);
-    let (first, second) = (nulls.next()?, nulls.next());
-    let mut pattern = first;
-    pattern.counts = second.is_some_and(|second| second.control != first.control);
-    let mut described = vec![pattern.control, u8::from(pattern.counts), pattern.filling];
-    let mut kept = Vec::with_capacity(unit.len());
-    let mut control = pattern.control;
-    let mut total = 0;
-    // Packets before the open gap, and null packets in it.
-    let (mut before, mut gap) = (0_u64, 0_u64);
-    for packet in unit.chunks_exact(PACKET_LEN) {
-        let fits = room >= described.len() + 2 * MAX_VARINT_LEN;
-        let is_left_out = |null: Pattern| null.control == control && null.filling == first.filling;
-        if fits && total < MAX_NULLS && Pattern::of(packet).is_some_and(is_left_out) {
-            control = pattern.next(control);
-            gap += 1;
-            total += 1;
-            continue;
+/// Leaves null packets out of the packets of a unit, in order.
+#[derive(Clone, Debug)]
+pub struct NullFilter {
+    /// Most bytes of the description.
+    room: usize,
+    /// Pattern of the first null packet; whether it counts is known with the second.
+    pattern: Option<Pattern>,
+    has_second: bool,
+    /// Fourth byte of the next null packet that can be left out.
+    control: u8,
+    /// Closed gaps, as they are sent.
+    gaps: Vec<u8>,
+    /// Packets before the open gap, and null packets in it.
+    before: u64,
+    gap: u64,
+    total: u64,
+}
+
+impl NullFilter {
+    /// Creates a filter that leaves room for `times_len` bytes of arrival times.
+    pub fn with_room_for(times_len: usize) -> Self {
+        NullFilter {
+            room: (MAX_TAIL_LEN - TRAILER_LEN).saturating_sub(times_len),
+            pattern: None,
+            has_second: false,
+            control: 0,
+            gaps: Vec::new(),
+            before: 0,
+            gap: 0,
+            total: 0,
         }
-        if gap > 0 {
-            varint::put(before, &mut described);
-            varint::put(gap, &mut described);
-            (before, gap) = (0, 0);
+    }
+
+    /// Returns the number of packets left out so far.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns these whole packets of the unit, less those that are left out.
+    pub fn push(&mut self, packets: &[u8]) -> Vec<u8> {
+        let mut kept = Vec::with_capacity(packets.len());
+        for packet in packets.chunks_exact(PACKET_LEN) {
+            if Pattern::of(packet).is_some_and(|null| self.leaves_out(null)) {
+                self.gap += 1;
+                self.total += 1;
+                continue;
+            }
+            self.close_gap();
+            self.before += 1;
+            kept.extend_from_slice(packet);
         }
-        before += 1;
-        kept.extend_from_slice(packet);
+        kept
     }
-    if gap > 0 {
-        varint::put(before, &mut described);
-        varint::put(gap, &mut described);
+
+    /// Returns the bytes behind the unit: the description of the null packets, and the arrival
+    /// times, of which `times` returns at most as many bytes as it is given.
+    pub fn finish(&mut self, times: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
+        self.close_gap();
+        let Some(pattern) = self.pattern.filter(|_| self.total > 0) else {
+            return times(MAX_TAIL_LEN);
+        };
+        let mut tail = vec![pattern.control, u8::from(pattern.counts), pattern.filling];
+        tail.append(&mut self.gaps);
+        let nulls_len = tail.len();
+        tail.extend(times(MAX_TAIL_LEN - TRAILER_LEN - nulls_len));
+        tail.extend([nulls_len as u8, MARK]);
+        tail
     }
-    if total == 0 {
-        return None;
+
+    /// Returns whether a null packet is left out.
+    fn leaves_out(&mut self, null: Pattern) -> bool {
+        let pattern = match &mut self.pattern {
+            Some(pattern) => {
+                if !self.has_second {
+                    pattern.counts = null.control != pattern.control;
+                    self.control = pattern.next(pattern.control);
+                    self.has_second = true;
+                }
+                *pattern
+            }
+            None => {
+                self.control = null.control;
+                *self.pattern.insert(null)
+            }
+        };
+        let described_len = PATTERN_LEN + self.gaps.len();
+        let fits = self.room >= described_len + 2 * MAX_VARINT_LEN;
+        let is_alike = null.control == self.control && null.filling == pattern.filling;
+        let is_left_out = fits && is_alike && self.total < MAX_NULLS as u64;
+        if is_left_out && self.has_second {
+            self.control = pattern.next(self.control);
+        }
+        is_left_out
     }
-    *unit = kept;
-    Some((total as u64, described))
+
+    fn close_gap(&mut self) {
+        if self.gap > 0 {
+            varint::put(self.before, &mut self.gaps);
+            varint::put(self.gap, &mut self.gaps);
+            (self.before, self.gap) = (0, 0);
+        }
+    }
 }
 
 /// Inserts the null packets again that were left out of a frame, whose arrival times then follow
@@ -255,6 +317,15 @@ mod tests {
         packet
     }
 
+    fn any_packet((kind, number): &(u8, u8)) -> Vec<u8> {
+        match kind {
+            0 => picture(*number),
+            1 => null(0x10 | number, 0xff),
+            2 => null(0x10, *number),
+            _ => null(0x10, 0xff),
+        }
+    }
+
     /// Sends a unit with these bytes behind it. Returns the number of null packets left out and
     /// the bytes that travelled.
     fn carried(unit: &[u8], times: &[u8]) -> (u64, usize) {
@@ -335,17 +406,36 @@ mod tests {
 
     proptest! {
         #[test]
+        fn a_unit_that_grows_makes_the_same_frame(
+            packets in prop::collection::vec((0_u8..6, 0_u8..3), 0..300),
+            cuts in prop::collection::vec(0_usize..300, 0..8),
+            times in prop::collection::vec(any::<u8>(), 0..187),
+        ) {
+            let unit: Vec<u8> = packets.iter().flat_map(any_packet).collect();
+            let mut whole = unit.clone();
+            let total = append_times(&mut whole, &times);
+            let mut cuts: Vec<_> = cuts.iter().map(|at| at % (packets.len() + 1)).collect();
+            cuts.extend([0, packets.len()]);
+            cuts.sort_unstable();
+            let mut filter = NullFilter::with_room_for(times.len());
+            let mut grown = Vec::new();
+            for pair in cuts.windows(2) {
+                grown.extend(filter.push(&unit[pair[0] * PACKET_LEN..pair[1] * PACKET_LEN]));
+            }
+            let tail = filter.finish(|room| {
+                assert!(times.len() <= room);
+                times.clone()
+            });
+            grown.extend(tail);
+            prop_assert_eq!((filter.total(), grown), (total, whole));
+        }
+
+        #[test]
         fn any_unit_comes_back(
             packets in prop::collection::vec((0_u8..6, 0_u8..3), 0..300),
             times in prop::collection::vec(any::<u8>(), 0..187),
         ) {
-            let packet = |(kind, number): &(u8, u8)| match kind {
-                0 => picture(*number),
-                1 => null(0x10 | number, 0xff),
-                2 => null(0x10, *number),
-                _ => null(0x10, 0xff),
-            };
-            let unit: Vec<u8> = packets.iter().flat_map(packet).collect();
+            let unit: Vec<u8> = packets.iter().flat_map(any_packet).collect();
             carried(&unit, &times);
         }
 

@@ -1,5 +1,5 @@
 //! Compares `anabranch send` and `recv` with SRT over loopback, with MPEG-TS over UDP at both ends.
-//! Measures packet latency, and the CPU time of both ends at a gigabit. Linux only: it reads CPU
+//! Measures packet latency, also of ours over an emulated link, and the CPU time of both ends at a gigabit. Linux only: it reads CPU
 //! times from /proc. Without SRT's programs (Debian: srt-tools) it measures Anabranch alone.
 //!
 //! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`. The program `anabranch` is
@@ -26,6 +26,9 @@ const WARM_UP: Duration = Duration::from_secs(2);
 const LEAST_SRT_LATENCY: u32 = 5;
 const SRT_LATENCY: u32 = 120;
 
+/// Propagation delay of the emulated link.
+const PROPAGATION: Duration = Duration::from_millis(20);
+
 /// Result of one run.
 struct Outcome {
     arrived: Arrived,
@@ -33,6 +36,8 @@ struct Outcome {
     /// CPU seconds of sender and receiver during the measurement, and Gbit of MPEG-TS output.
     cpu_seconds: [f64; 2],
     gigabits: f64,
+    /// Bytes on the wire beside the media, as a share of the media.
+    overhead: Option<f64>,
 }
 
 fn run(transport: &Transport, film: Film, length: Duration) -> std::io::Result<Outcome> {
@@ -48,6 +53,7 @@ fn run(transport: &Transport, film: Film, length: Duration) -> std::io::Result<O
     wait(length - Duration::from_millis(200));
     let after = (running.cpu_seconds(), sink.bytes());
     let sent_packets = feeder.join().expect("it only sends")?;
+    let overhead = running.overhead();
     wait(Duration::from_millis(500));
     drop::<Running>(running);
     Ok(Outcome {
@@ -55,6 +61,7 @@ fn run(transport: &Transport, film: Film, length: Duration) -> std::io::Result<O
         sent_packets,
         cpu_seconds: [0, 1].map(|end| after.0[end] - before.0[end]),
         gigabits: (after.1 - before.1) as f64 * 8.0 / 1e9,
+        overhead,
     })
 }
 
@@ -75,11 +82,11 @@ impl Outcome {
 
 fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Result<()> {
     println!(
-        "Milliseconds from the sender's UDP socket to the receiver's, 8 Mbit/s, 25 pictures a \
-         second of unknown length"
+        "Milliseconds from the sender's UDP socket to the receiver's beyond propagation, 8 Mbit/s, \
+         25 pictures a second of unknown length"
     );
     println!(
-        "{:34} {:19} {:>5} {:>8} {:>8} {:>8}",
+        "{:34} {:21} {:>5} {:>8} {:>8} {:>8}",
         "input", "transport", "packets:", "p50", "p99", "last of a picture: p50, p99"
     );
     let shapes = [
@@ -97,18 +104,22 @@ fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Resul
         for transport in transports {
             let mut outcome = run(transport, film, length)?;
             let missing = outcome.missing();
+            let overhead = outcome.overhead.map_or_else(String::new, |overhead| {
+                format!("; {:.2} % overhead", overhead * 100.0)
+            });
+            let propagation_ms = transport.propagation().as_millis_f64();
             let Arrived {
                 packet_latencies: packets,
                 picture_latencies: pictures,
                 ..
             } = &mut outcome.arrived;
             println!(
-                "{name:34} {:19} {:14.2} {:8.2} {:8.2} {:8.2}   {missing}",
+                "{name:34} {:21} {:12.2} {:8.2} {:8.2} {:8.2}   {missing}{overhead}",
                 transport.name(),
-                percentile(packets, 50),
-                percentile(packets, 99),
-                percentile(pictures, 50),
-                percentile(pictures, 99),
+                percentile(packets, 50) - propagation_ms,
+                percentile(packets, 99) - propagation_ms,
+                percentile(pictures, 50) - propagation_ms,
+                percentile(pictures, 99) - propagation_ms,
             );
         }
     }
@@ -167,10 +178,11 @@ fn main() -> std::io::Result<()> {
     };
     let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
     let program = program.or_else(sibling).unwrap_or_default();
-    let ours = |has_least_latency| Transport::Anabranch {
+    let ours = |has_least_latency, propagation| Transport::Anabranch {
         program: program.clone(),
         folder: folder.clone(),
         has_least_latency,
+        propagation,
     };
     let has_srt = is_srt_installed();
     if !has_srt {
@@ -184,10 +196,12 @@ fn main() -> std::io::Result<()> {
         [Some(ours), srt].into_iter().flatten().collect::<Vec<_>>()
     };
     if what != "cpu" {
-        print_latencies(&beside(ours(true), LEAST_SRT_LATENCY), length)?;
+        let mut transports = beside(ours(true, None), LEAST_SRT_LATENCY);
+        transports.push(ours(true, Some(PROPAGATION)));
+        print_latencies(&transports, length)?;
     }
     if what != "latency" {
-        print_costs(&beside(ours(false), SRT_LATENCY), &rates, length)?;
+        print_costs(&beside(ours(false, None), SRT_LATENCY), &rates, length)?;
     }
     std::fs::remove_dir_all(folder)
 }

@@ -1,5 +1,7 @@
 //! Cutting a transport stream into units of one coded picture each, without changing a byte.
 
+mod parts;
+
 use anabranch_units::{Duration, Importance};
 
 use super::clock::StreamClock;
@@ -27,7 +29,8 @@ const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 /// Consecutive packets of a transport stream, in the order of arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportUnit {
-    /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
+    /// Whole packets: a multiple of [`PACKET_LEN`] bytes. Without the parts that
+    /// [`TransportUnitSplitter::next_part`] has returned; if these were all, it is empty.
     pub bytes: Vec<u8>,
     /// Importance of the unit. Key: decoding can start here, since a random access point of the
     /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
@@ -106,6 +109,12 @@ enum Stuffing {
 #[derive(Clone, Debug, Default)]
 struct Unit {
     bytes: Vec<u8>,
+    /// Length of the parts that were handed over, which precede `bytes`.
+    parted_len: usize,
+    /// Importance with which its first part was handed over.
+    begun: Option<Importance>,
+    /// Whether its packets show no slices, so that the first one decides the importance.
+    hides_slices: bool,
     /// Position of the tables at the end; `None` if the unit ends with something else.
     tables_at: Option<usize>,
     has_video: bool,
@@ -214,7 +223,7 @@ impl TransportUnitSplitter {
     pub fn flush(&mut self) -> Option<TransportUnit> {
         self.remaining_pes_len.take_if(|len| *len == 0);
         let unit = self.hand_over();
-        (!unit.bytes.is_empty()).then(|| self.finished(unit))
+        (unit.len() > 0).then(|| self.finished(unit))
     }
 
     /// Takes the unit so far, which holds the end of its picture, or may.
@@ -285,7 +294,7 @@ impl TransportUnitSplitter {
         if let Some(video) = self.video_in(packet) {
             self.record_video(packet, video);
             self.unit.video_at = now;
-            self.unit.video_len = self.unit.bytes.len();
+            self.unit.video_len = self.unit.len();
         }
         complete
     }
@@ -304,9 +313,9 @@ impl TransportUnitSplitter {
             Some(_) => (SPAN_WITH_VIDEO, MAX_UNIT_LEN),
             None => (SPAN_WITHOUT_VIDEO, MAX_LEN_WITHOUT_VIDEO),
         };
-        let is_full = self.unit.bytes.len() + PACKET_LEN > max_len;
+        let is_full = self.unit.len() + PACKET_LEN > max_len;
         let is_long = span(self.unit.started_at, now).is_some_and(|span| span >= max_span);
-        (is_full || is_long).then(|| core::mem::take(&mut self.unit))
+        (is_full || is_long).then(|| self.hand_over())
     }
 
     /// Returns the video stream that the packet belongs to.
@@ -318,12 +327,12 @@ impl TransportUnitSplitter {
     /// Returns whether the unit leaves without more video: it holds no part of a picture whose rest
     /// is to come, and no packet of video has come for a while.
     fn is_video_silent(&self, now: Option<Duration>) -> bool {
-        if !self.cuts_silence || self.unit.bytes.is_empty() || self.remaining_pes_len.is_some() {
+        if !self.cuts_silence || self.unit.len() == 0 || self.remaining_pes_len.is_some() {
             return false;
         }
         match span(self.unit.video_at.or(self.unit.started_at), now) {
             Some(span) => span >= SPAN_WITHOUT_VIDEO,
-            None => self.unit.bytes.len() - self.unit.video_len >= MAX_LEN_WITHOUT_VIDEO,
+            None => self.unit.len() - self.unit.video_len >= MAX_LEN_WITHOUT_VIDEO,
         }
     }
 
@@ -336,14 +345,18 @@ impl TransportUnitSplitter {
         }
         unit.has_video = true;
         if packet.is_opaque() {
+            // Of a scrambled stream, no packet shows more. A damaged one hides only itself.
+            unit.hides_slices |= !packet.is_damaged();
             return;
         }
+        unit.hides_slices |= video.codec == VideoCodec::Other;
         let mut payload = packet.payload();
         if packet.starts_unit() {
             self.video_tail = u64::MAX;
             self.sei = None;
             self.remaining_pes_len = None;
             let Some(header) = PesHeader::read(payload) else {
+                unit.hides_slices = true;
                 return;
             };
             if let Some(timestamp) = header.timestamp {
@@ -487,11 +500,12 @@ impl TransportUnitSplitter {
         };
         self.last_clock = self.last_clock.max(clock);
         self.handed_over_len += unit.bytes.len() as u64;
+        let importance = match self.tables.video() {
+            Some(_) if !unit.has_video => Importance::Disposable,
+            _ => unit.importance(),
+        };
         TransportUnit {
-            importance: match self.tables.video() {
-                Some(_) if !unit.has_video => Importance::Disposable,
-                _ => unit.importance(),
-            },
+            importance: unit.begun.unwrap_or(importance),
             bytes: unit.bytes,
             clock: self.last_clock,
             end: self.handed_over_len,
@@ -520,6 +534,11 @@ impl Unit {
             Some(Importance::Disposable) => Importance::Disposable,
             Some(Importance::Key | Importance::Reference) => Importance::Reference,
         }
+    }
+
+    /// Returns the length with the parts that were handed over.
+    fn len(&self) -> usize {
+        self.parted_len + self.bytes.len()
     }
 
     /// Takes the unit, and leaves an empty one with the same room.

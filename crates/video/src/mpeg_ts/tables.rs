@@ -61,6 +61,7 @@ pub(super) struct ProgramTables {
     /// Number of the first program, and PID of its PMT.
     first: Option<(u16, u16)>,
     program: Program,
+    has_map: bool,
     association: Section,
     map: Section,
 }
@@ -69,6 +70,11 @@ impl ProgramTables {
     /// Returns the first video stream of the first program, once both tables were met.
     pub(super) const fn video(&self) -> Option<VideoStream> {
         self.program.video
+    }
+
+    /// Returns whether the first program's map was met.
+    pub(super) const fn has_map(&self) -> bool {
+        self.has_map
     }
 
     /// Returns PID of the first program's clock references.
@@ -100,6 +106,7 @@ impl ProgramTables {
             && let Some(program) = read_map(section)
         {
             self.program = program;
+            self.has_map = true;
         }
     }
 }
@@ -253,6 +260,17 @@ pub(super) mod testing {
         section.extend(vec![0; usize::from(descriptor_len)]);
         section.extend([0x1b, 0xe1, 0x02, 0xf0, 0]);
         section
+    }
+
+    /// Returns PAT and PMT of a program of sound on PID 0x101.
+    pub(in super::super) fn of_sound(map_pid: u16) -> Vec<[u8; PACKET_LEN]> {
+        let mut section = map(0);
+        section.truncate(section.len() - 5);
+        [
+            packets(PAT_PID, association(map_pid)),
+            packets(map_pid, section),
+        ]
+        .concat()
     }
 
     /// Returns PAT and PMT of a program whose clock references are on `reference_pid`.

@@ -1,3 +1,5 @@
+mod parts;
+
 use anabranch_units::{Duration, Seed};
 use mpeg2ts::es::StreamType;
 use mpeg2ts::ts::{ReadTsPacket, TsPacketReader, TsPacketWriter, TsPayload, WriteTsPacket};
