@@ -226,7 +226,7 @@ mod tests {
         assert!(outputs.lock()[0].meters.is_empty());
     }
 
-    /// Whoever reads streams and totals sees the same with and without an output.
+    /// Readers of streams and totals see the same with and without an output.
     #[test]
     fn an_output_is_not_taken_for_a_stream() {
         let rate = |avg| Spread {
