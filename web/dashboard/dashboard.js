@@ -4,6 +4,7 @@ import { chooseSpan } from './charts.js';
 import { showEvents } from './events.js';
 import { Feed } from './feed.js';
 import { element, megabits, setText, shape, span } from './format.js';
+import { showOutputs } from './outputs.js';
 import { StreamView } from './stream.js';
 import { loadWords, term } from './words.js';
 
@@ -57,6 +58,7 @@ function showStatus() {
   setText(byId('role'), status.role);
   showTotals(status.total);
   showStreams(status);
+  showOutputs(status.outputs);
   setText(byId('about'), `anabranch ${status.version}, up ${span(status.uptime_s)}`);
 }
 

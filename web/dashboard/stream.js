@@ -2,9 +2,10 @@
 
 import { Chart, chartKinds } from './charts.js';
 import {
-  UNKNOWN, count, element, megabits, milliseconds, percent, sample, setText, shape, short, span,
+  UNKNOWN, count, element, megabits, milliseconds, percent, sample, setText, short, span,
 } from './format.js';
 import { Picture } from './picture.js';
+import { Table, showState } from './table.js';
 import { term, whySent } from './words.js';
 
 const STATES = { active: 'good', suspect: 'warn', out: 'bad', removed: 'plain' };
@@ -41,6 +42,20 @@ const COLUMNS = [
   ['cap', (path) => (path.cap_bytes
     ? percent(path.cap_used_bytes / path.cap_bytes) : UNKNOWN)],
 ];
+
+/** The table of a stream's paths. */
+function pathTable(name) {
+  return new Table({
+    caption: `Paths of ${short(name)}`,
+    name: 'path',
+    state: 'state',
+    columns: COLUMNS,
+    key: (path) => path.path,
+    label: (path) => `${path.path} ${path.carrier === 'TCP' ? 'TCP ' : ''}${short(path.name)}`,
+    stateOf: pathState,
+    mark: (path) => sample(path.path),
+  });
+}
 
 /** Late or missing frames of the known seconds, and all frames. */
 function frames(feed, name, role) {
@@ -112,7 +127,7 @@ export class StreamView {
     made += 1;
     const title = element('h2', { id: `stream-${made}` }, short(stream.name));
     const header = element('header', {}, title, this.#state, this.#about);
-    this.#table = new PathTable(stream.name);
+    this.#table = pathTable(stream.name);
     this.#why = new Why();
     this.#charts = chartKinds(role).map((kind) => new Chart(kind));
     const charts = element('div', { class: `charts of-${role}` },
@@ -135,6 +150,7 @@ export class StreamView {
     setText(this.#about, about(stream));
     this.#showFigures(figures(feed, stream, role));
     this.#table.update(stream.paths);
+    this.#table.root.classList.toggle('has-cap', stream.paths.some((path) => path.cap_bytes));
     this.#why.update(stream);
     this.drawCharts(feed);
     this.#picture?.update(feed.status().uptime_s);
@@ -158,69 +174,6 @@ export class StreamView {
       const [, description] = this.#figures.children[index].children;
       [value, unit, note].forEach((text, part) => setText(description.children[part], text));
     });
-  }
-}
-
-/** Shows a state by shape and word. */
-function showState(target, tone, text) {
-  if (target.dataset.tone === tone && target.textContent === text) return;
-  target.dataset.tone = tone;
-  target.replaceChildren(shape(tone), text);
-}
-
-/** The table of a stream's paths. In a narrow panel each path is a block of named figures. */
-class PathTable {
-  root;
-  #body = element('tbody', { role: 'rowgroup' });
-  #rows = new Map();
-
-  constructor(name) {
-    const heads = ['path', 'state', ...COLUMNS.map(([word]) => word)].map((word) => element(
-      'th', { role: 'columnheader', scope: 'col', 'data-column': word }, term(word),
-    ));
-    const caption = element('caption', { class: 'visually-hidden' }, `Paths of ${short(name)}`);
-    this.root = element('table', { class: 'paths', role: 'table' }, caption,
-      element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ...heads)), this.#body);
-  }
-
-  update(paths) {
-    this.root.hidden = paths.length === 0;
-    this.root.classList.toggle('has-cap', paths.some((path) => path.cap_bytes));
-    const known = new Set(paths.map((path) => path.path));
-    for (const [number, row] of this.#rows) {
-      if (!known.has(number)) {
-        row.remove();
-        this.#rows.delete(number);
-      }
-    }
-    for (const path of paths) this.#updateRow(path);
-  }
-
-  #updateRow(path) {
-    let row = this.#rows.get(path.path);
-    if (!row) {
-      row = this.#makeRow(path);
-      this.#rows.set(path.path, row);
-      this.#body.append(row);
-    }
-    const [tone, text] = pathState(path);
-    row.dataset.state = text;
-    const byTcp = path.carrier === 'TCP' ? 'TCP ' : '';
-    setText(row.querySelector('.path-name'), `${path.path} ${byTcp}${short(path.name)}`);
-    showState(row.querySelector('.state'), tone, text);
-    COLUMNS.forEach(([, value], index) => {
-      setText(row.cells[index + 2].querySelector('.value'), value(path));
-    });
-  }
-
-  #makeRow(path) {
-    const name = element('th', { scope: 'row', role: 'rowheader' }, sample(path.path),
-      element('span', { class: 'path-name' }));
-    const state = element('td', { role: 'cell' }, element('span', { class: 'state' }));
-    const cells = COLUMNS.map(([word]) => element('td', { role: 'cell', 'data-column': word },
-      element('span', { class: 'inner-head' }, term(word)),
-      element('span', { class: 'value number' })));
-    return element('tr', { role: 'row', 'data-path': path.path }, name, state, ...cells);
   }
 }
 

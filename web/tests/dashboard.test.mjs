@@ -279,6 +279,38 @@ describe('a receiver of three streams', () => {
   });
 });
 
+describe('an output by SRT', () => {
+  const bed = new Bed();
+  let url;
+  let srt;
+  before(async () => {
+    srt = `srt://127.0.0.1:${await freePort()}`;
+    const receiver = await startReceiver(bed, [`${bed.key('camera').public}=front`],
+      ['--keep-listening', '--dashboard', '0'], `${srt}?mode=listener`);
+    [, url] = await receiver.recv.waitFor(DASHBOARD);
+  });
+  after(() => bed.end());
+
+  for (const width of [360, 1280, 1920]) {
+    it(`shows its receivers before the first session, in ${width} pixels`, async () => {
+      const { page, problems } = await open(browser, url, { viewport: { width, height: 800 } });
+      const outputs = page.getByRole('region', { name: 'receivers by SRT' });
+      await outputs.locator('tr[data-state="nobody"]').waitFor(LIMIT);
+      const wall = bed.start('recv', '--listen', `wall=${srt}?streamid=wall&latency=700`,
+        bed.path('wall.ts'));
+      const row = outputs.locator('tr[data-state="active"]', { hasText: `at ${srt} · wall` });
+      await row.locator('[data-column="receiver-latency"] .value', { hasText: '700' })
+        .waitFor(LIMIT);
+      await checkLayout(page);
+      await checkAccessibility(page);
+      await keep(page, `output-${width}`);
+      await wall.stop('SIGINT');
+      await outputs.locator('tr[data-state="nobody"]').waitFor(LIMIT);
+      assert.deepEqual(problems, []);
+    });
+  }
+});
+
 describe('a program that is restarted', () => {
   const bed = new Bed();
   after(() => bed.end());

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 
 use super::links::Links;
 use super::source::Source;
-use super::srt::{SrtAddress, SrtInput, SrtOutput};
+use super::srt::{SrtAddress, SrtInput, SrtOutput, SrtReceivers};
 use super::srtla::Relay;
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
@@ -79,6 +79,14 @@ pub struct ForeignTool(
 );
 
 impl ForeignOutput {
+    /// Returns the connections, if the protocol shows them.
+    pub(super) fn receivers(&self) -> Option<SrtReceivers> {
+        match self {
+            ForeignOutput::Srt(output) => Some(output.receivers()),
+            ForeignOutput::Tool(..) => None,
+        }
+    }
+
     /// Sends a unit. A receiver that is not there is no error.
     pub(super) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) {
         match self {

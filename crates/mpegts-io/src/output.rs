@@ -16,6 +16,7 @@ use super::input::check_protocol;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation};
 use super::retried::has_no_reader;
+use super::srt::SrtReceivers;
 use super::udp_output::UdpOutput;
 use super::udp_url::UdpUrl;
 
@@ -138,6 +139,14 @@ impl Output {
         match self {
             Output::File { recording, .. } => recording.is_pipe(),
             Output::Stdout(_) | Output::Udp(_) | Output::Foreign(_) => true,
+        }
+    }
+
+    /// Returns the connections of an SRT output.
+    pub fn receivers(&self) -> Option<SrtReceivers> {
+        match self {
+            Output::Foreign(foreign) => foreign.receivers(),
+            Output::File { .. } | Output::Stdout(_) | Output::Udp(_) => None,
         }
     }
 

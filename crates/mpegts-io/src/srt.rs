@@ -2,7 +2,10 @@
 
 mod address;
 mod calling;
+#[cfg(test)]
+mod output_tests;
 mod port;
+mod receivers;
 mod route;
 mod seen;
 
@@ -17,7 +20,9 @@ use super::links::Links;
 pub(super) use address::{Mode, SrtAddress};
 use calling::Calling;
 use port::Listening;
+pub use receivers::{SrtReceiver, SrtReceivers};
 use route::Direction;
+use seen::Seen;
 
 /// Length of an output's packets: seven transport packets.
 const PAYLOAD_BYTES: usize = 7 * 188;
@@ -39,24 +44,20 @@ pub(super) struct SrtInput {
     links: Links,
 }
 
-/// An open output.
+/// An open output. Dropping it waits until the receivers have delivered the last packets, for their
+/// latency and a second at most.
 #[derive(Debug)]
 pub struct SrtOutput {
     packets: Giver<Vec<u8>>,
+    receivers: SrtReceivers,
     _end: End,
 }
 
 impl End {
-    fn open(
-        address: &SrtAddress,
-        direction: Direction,
-        links: &Links,
-        clock: &Clock,
-    ) -> anyhow::Result<Self> {
-        let links = links.clone();
+    fn open(address: &SrtAddress, direction: Direction, clock: &Clock) -> anyhow::Result<Self> {
         Ok(match address.mode {
-            Mode::Listener => End::Listening(Listening::open(address, direction, links, clock)?),
-            Mode::Caller => End::Calling(Calling::start(address, direction, links, clock)?),
+            Mode::Listener => End::Listening(Listening::open(address, direction, clock)?),
+            Mode::Caller => End::Calling(Calling::start(address, direction, clock)?),
         })
     }
 }
@@ -72,7 +73,8 @@ impl SrtInput {
     ) -> anyhow::Result<(Self, Taker<Payload>)> {
         let (giver, taker) = handover().context("no pipe is left")?;
         let links = Links::default();
-        let end = End::open(address, Direction::Input(giver), &links, clock)?;
+        let direction = Direction::Input(giver, Seen::new(links.clone()));
+        let end = End::open(address, direction, clock)?;
         Ok((SrtInput { end, links }, taker))
     }
 
@@ -97,9 +99,19 @@ impl SrtOutput {
     /// As for [`SrtInput::open`].
     pub(super) fn open(address: &SrtAddress, clock: &Clock) -> anyhow::Result<Self> {
         let (packets, taker) = handover().context("no pipe is left")?;
-        let links = Links::default();
-        let end = End::open(address, Direction::Output(taker), &links, clock)?;
-        Ok(SrtOutput { packets, _end: end })
+        let receivers = SrtReceivers::new(address.mode);
+        let direction = Direction::Output(taker, receivers.clone());
+        let end = End::open(address, direction, clock)?;
+        Ok(SrtOutput {
+            packets,
+            receivers,
+            _end: end,
+        })
+    }
+
+    /// Returns the connections for the statistics.
+    pub fn receivers(&self) -> SrtReceivers {
+        self.receivers.clone()
     }
 
     /// Sends a unit. A receiver that is not there is no error.

@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod names;
 mod noalbs;
 mod outage;
+mod outputs;
 mod pages;
 mod qlog;
 pub mod sampler;
@@ -49,6 +50,7 @@ use command::Commands;
 use hour::Hour;
 use http::{HttpAddress, Server};
 use live::Live;
+use outputs::Outputs;
 use qlog::{OpenQlog, Qlog};
 use sampler::{Sampler, Seen};
 use server::{Door, Metrics};
@@ -59,6 +61,7 @@ use thumbnail::KeyFrames;
 
 pub use access::Token;
 pub use hosts::HostName;
+pub use outputs::{ConnectionLook, OutputLook};
 pub use server::target_line;
 pub use stats::StatsName;
 pub use stream_event::{Cause, StreamEvent};
@@ -161,6 +164,7 @@ pub struct Shared {
     listeners: Listeners,
     key_frames: KeyFrames,
     tunnelled: Mutex<TunnelCounters>,
+    outputs: Outputs,
     /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
     hour: Mutex<Hour>,
@@ -174,6 +178,7 @@ impl Shared {
             listeners: Listeners::new(clock),
             key_frames: KeyFrames::new(clock),
             tunnelled: Mutex::default(),
+            outputs: Outputs::default(),
             recent: Mutex::default(),
             hour: Mutex::default(),
             live: Arc::default(),
@@ -206,6 +211,10 @@ impl Shared {
             false => REMEMBERED_SECONDS,
         };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        // No chart shows an output's past, and each may have many connections.
+        if let Some(last) = recent.back_mut().filter(|last| !last.outputs.is_empty()) {
+            Arc::make_mut(last).outputs.clear();
+        }
         recent.push_back(status);
         let surplus = recent.len().saturating_sub(kept);
         recent.drain(..surplus);
@@ -322,6 +331,13 @@ impl Observation {
         }
     }
 
+    /// Samples an output as long as the program observes. `look` must not keep the output open.
+    pub fn watch_output(&self, look: impl Fn() -> OutputLook + Send + 'static) {
+        if let Some(running) = &self.running {
+            running.shared.outputs.add(Box::new(look));
+        }
+    }
+
     /// Reports a request of a tunnel's peer.
     pub fn on_tunnelled(&self, tunnelled: &Tunnelled<'_>) {
         let Some(running) = &self.running else { return };
@@ -416,10 +432,12 @@ impl Sinks {
                 qlog.on_looks(&looks);
             }
             self.emit(sampler.sample(now, looks));
+            self.shared.outputs.sample(now);
             if now >= stated_at + INTERVAL || is_over {
                 let mut status = sampler.state(now);
                 let tunnelled = self.shared.tunnelled.lock();
                 status.total.tunnelled = *tunnelled.unwrap_or_else(PoisonError::into_inner);
+                status.outputs = self.shared.outputs.state();
                 let status = Arc::new(status);
                 self.shared.publish(Arc::clone(&status));
                 service::status(&status.line());

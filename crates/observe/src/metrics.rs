@@ -1,10 +1,14 @@
 //! `/metrics`: the text format of Prometheus, version 0.0.4.
 
+mod outputs;
+
 use core::fmt::Write;
 
 use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
 use crate::names::state_name;
+
+pub use outputs::{OF_CONNECTIONS, OF_OUTPUTS};
 
 /// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -314,17 +318,13 @@ pub(super) fn text(status: &Status) -> String {
     for of in OF_STREAMS {
         metric.head(of.name, of.kind, of.help);
         for stream in &status.streams {
-            if let Some(value) = (of.value)(stream) {
-                metric.line(of.name, &labels_of(stream), value);
-            }
+            metric.value(of, &labels_of(stream), stream);
         }
     }
     for of in OF_PATHS {
         metric.head(of.name, of.kind, of.help);
         metric.of_paths(status, |metric, labels, path| {
-            if let Some(value) = (of.value)(path) {
-                metric.line(of.name, labels, value);
-            }
+            metric.value(of, labels, path);
         });
     }
     let (name, help) = OF_STATES;
@@ -351,6 +351,7 @@ pub(super) fn text(status: &Status) -> String {
         });
     }
     metric.of_flows(status);
+    outputs::append(status, &mut metric);
     text
 }
 
@@ -382,6 +383,13 @@ impl Text<'_> {
             self.0.push('}');
         }
         let _ = writeln!(self.0, " {value}");
+    }
+
+    /// Appends a value if it is known.
+    fn value<T>(&mut self, of: &Metric<T>, labels: &[Label<'_>], source: &T) {
+        if let Some(value) = (of.value)(source) {
+            self.line(of.name, labels, value);
+        }
     }
 
     fn of_flows(&mut self, status: &Status) {

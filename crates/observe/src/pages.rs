@@ -29,7 +29,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 18] = [
+const FILES: [File; 20] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
@@ -37,8 +37,10 @@ const FILES: [File; 18] = [
     file!("/events.js", SCRIPT, "dashboard/events.js"),
     file!("/feed.js", SCRIPT, "dashboard/feed.js"),
     file!("/format.js", SCRIPT, "dashboard/format.js"),
+    file!("/outputs.js", SCRIPT, "dashboard/outputs.js"),
     file!("/picture.js", SCRIPT, "dashboard/picture.js"),
     file!("/stream.js", SCRIPT, "dashboard/stream.js"),
+    file!("/table.js", SCRIPT, "dashboard/table.js"),
     file!("/words.js", SCRIPT, "dashboard/words.js"),
     file!("/overlay", HTML, "dashboard/overlay.html"),
     file!("/overlay.css", CSS, "dashboard/overlay.css"),

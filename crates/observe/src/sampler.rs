@@ -103,6 +103,7 @@ impl Sampler {
                 tunnelled: TunnelCounters::default(),
             },
             streams,
+            outputs: Vec::new(),
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct Status {
     pub total: Total,
     /// All streams.
     pub streams: Vec<Stream>,
+    /// Outputs by protocols that measure their connections. They are no streams: rates of `total`
+    /// and of streams do not include them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Output>,
 }
 
 impl Status {
@@ -101,6 +105,69 @@ pub struct Flow {
     pub received_bytes: u64,
     /// Datagrams that exceeded the maximum rate and were dropped.
     pub above_max_datagrams: u64,
+}
+
+/// Status of an output of received video.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// Number of the output in the program.
+    pub output: usize,
+    /// Address without parameters.
+    pub name: String,
+    /// Name of the stream that it gets.
+    pub stream: String,
+    /// Protocol: srt.
+    pub protocol: String,
+    /// End that calls: caller if it is this one, otherwise listener.
+    pub mode: String,
+    /// Number of connections since the program's start, past ones included.
+    pub connection_count: u64,
+    /// Present connections.
+    pub connections: Vec<Connection>,
+}
+
+/// Status of an output's connection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Number of the connection among all of the output.
+    pub connection: u64,
+    /// Address of the receiver.
+    pub peer: String,
+    /// Stream ID that the caller gave. None if this end calls: services take it as a key.
+    pub stream_id: Option<String>,
+    /// State: active, suspect (silent), or ending (the output waits for acknowledgements).
+    pub state: String,
+    /// Seconds since the connection began.
+    pub connected_s: f64,
+    /// Time since the receiver's last packet.
+    pub silent_s: f64,
+    /// Delay that both ends agreed on.
+    pub latency_s: f64,
+    /// Rate of payload sent, retransmissions included.
+    pub sent_rate_bps: Spread,
+    /// Round-trip time, none while it is unknown.
+    pub rtt_s: Option<Spread>,
+    /// Packets reported missing / packets sent, in the last second.
+    pub loss_ratio: f64,
+    /// Counters since the connection began.
+    pub counters: ConnectionCounters,
+}
+
+/// Counters of an output's connection. Bytes are those of payloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionCounters {
+    /// Packets sent for the first time.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// Their bytes.
+    pub retransmitted_bytes: u64,
+    /// Packets that the receiver has reported missing.
+    pub lost_packets: u64,
+    /// Packets given up before they were acknowledged.
+    pub dropped_packets: u64,
 }
 
 /// Status of one stream.

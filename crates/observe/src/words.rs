@@ -74,8 +74,66 @@ pub const QUEUE: Word = Word {
               at 1 Mbit/s",
 };
 
+/// Receiver of an output by SRT.
+pub const RECEIVER: Word = Word {
+    key: "receiver",
+    head: "receiver",
+    meaning: "address of the program that gets the output, and the stream ID that it gave",
+};
+/// State of a receiver.
+pub const RECEIVER_STATE: Word = Word {
+    key: "receiver-state",
+    head: "state",
+    meaning: "active: connected; suspect: silent for 3 s; ending: the output has ended, and its \
+              last packets arrive; calling or nobody: there is no connection",
+};
+/// Rate sent to a receiver.
+pub const RECEIVER_RATE: Word = Word {
+    key: "receiver-rate",
+    head: "Mbit/s",
+    meaning: "rate of the video that leaves to it, in millions of bits a second, with copies and \
+              without headers",
+};
+/// Round-trip time to a receiver.
+pub const RECEIVER_RTT: Word = Word {
+    key: "receiver-rtt",
+    head: "RTT ms",
+    meaning: "round-trip time in milliseconds: until the answer to a packet is back; – is unknown",
+};
+/// Loss on the way to a receiver.
+pub const RECEIVER_LOSS: Word = Word {
+    key: "receiver-loss",
+    head: "loss %",
+    meaning: "how many of a hundred packets of the last second it has reported missing",
+};
+/// Packets that a receiver has reported missing.
+pub const MISSING: Word = Word {
+    key: "missing",
+    head: "missing",
+    meaning: "packets that it has reported missing since the connection began",
+};
+/// Packets sent again to a receiver.
+pub const AGAIN: Word = Word {
+    key: "again",
+    head: "again",
+    meaning: "packets sent again since the connection began",
+};
+/// Packets given up.
+pub const DROPPED: Word = Word {
+    key: "dropped",
+    head: "dropped",
+    meaning: "packets given up since the connection began: they would have come too late",
+};
+/// Latency of a receiver.
+pub const RECEIVER_LATENCY: Word = Word {
+    key: "receiver-latency",
+    head: "latency ms",
+    meaning: "SRT's latency in milliseconds: each packet leaves the receiver at this time after its \
+              origin; the larger value of both ends counts",
+};
+
 /// Figures of the dashboard, including those of `top`.
-pub const ALL: [Word; 21] = [
+pub const ALL: [Word; 31] = [
     PATH,
     STATE,
     SENT,
@@ -153,6 +211,20 @@ pub const ALL: [Word; 21] = [
         meaning: "the newest whole picture that arrived, at most some seconds old; only H.264 is \
                   shown",
     },
+    Word {
+        key: "receivers",
+        head: "receivers by SRT",
+        meaning: "programs that get outputs of this one by SRT; the rates above leave them out",
+    },
+    RECEIVER,
+    RECEIVER_STATE,
+    RECEIVER_RATE,
+    RECEIVER_RTT,
+    RECEIVER_LOSS,
+    MISSING,
+    AGAIN,
+    DROPPED,
+    RECEIVER_LATENCY,
 ];
 
 /// Words and the send reasons that they cover, by their names in reports.

@@ -287,7 +287,15 @@ impl Caller {
         }
     }
 
-    /// Ends the connection or its attempt.
+    /// Ends the connection as [`Connection::finish`], or its attempt at once.
+    pub fn finish(&mut self, now: Instant) {
+        match &mut self.state {
+            State::Connected(connection) => connection.finish(now),
+            _ => self.close(now),
+        }
+    }
+
+    /// Ends the connection or its attempt at once.
     pub fn close(&mut self, now: Instant) {
         match &mut self.state {
             State::Connected(connection) => connection.close(now),

@@ -1,5 +1,6 @@
 //! An established connection, in both directions.
 
+mod ending;
 mod receiving;
 mod sending;
 
@@ -114,10 +115,14 @@ pub struct Connection {
     cipher: Option<Cipher>,
     rtt: Rtt,
     statistics: Statistics,
+    /// Delay between a packet's origin here and its delivery at the peer.
+    peer_latency: Duration,
     max_payload_bytes: usize,
     heard_at: Instant,
     spoke_at: Instant,
     controls: VecDeque<Vec<u8>>,
+    /// Time of [`Connection::finish`].
+    finishing_since: Option<Instant>,
     closed: Option<CloseReason>,
 }
 
@@ -138,10 +143,12 @@ impl Connection {
             cipher: agreement.cipher,
             rtt: Rtt::default(),
             statistics: Statistics::default(),
+            peer_latency: agreement.agreed.peer_latency,
             max_payload_bytes: agreement.agreed.max_payload_bytes(),
             heard_at: now,
             spoke_at: now,
             controls: VecDeque::new(),
+            finishing_since: None,
             closed: None,
             settings,
         }
@@ -155,6 +162,12 @@ impl Connection {
     /// Returns the longest payload of a packet.
     pub fn max_payload_bytes(&self) -> usize {
         self.max_payload_bytes
+    }
+
+    /// Returns the delay that both ends agreed on between a payload's origin here and its delivery
+    /// at the peer.
+    pub fn peer_latency(&self) -> Duration {
+        self.peer_latency
     }
 
     /// Returns whether payloads are encrypted.
@@ -199,9 +212,9 @@ impl Connection {
     /// Sends a payload, as a message of one packet.
     ///
     /// # Errors
-    /// It is too long, the buffer is full, or the connection is over.
+    /// It is too long, the buffer is full, or the connection is over or ends.
     pub fn send(&mut self, now: Instant, payload: &[u8]) -> Result<(), SendError> {
-        if self.closed.is_some() {
+        if self.closed.is_some() || self.finishing_since.is_some() {
             return Err(SendError::Closed);
         }
         if payload.len() > self.max_payload_bytes {
@@ -308,6 +321,7 @@ impl Connection {
         if now >= self.spoke_at + KEEPALIVE_INTERVAL && self.controls.is_empty() {
             self.push_control(now, &Control::Keepalive);
         }
+        self.close_if_finished(now);
     }
 
     fn announce_key_if_due(&mut self, now: Instant) {
@@ -356,13 +370,15 @@ impl Connection {
             keys.and_then(|cipher| cipher.sending.announces_at(rtt)),
             self.sending.next_at(&self.rtt),
             self.receiving.next_at(&self.rtt),
+            self.finishes_at(),
         ];
         let earliest = timers.into_iter().flatten().min();
         earliest.unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// Ends the connection. The shutdown leaves by [`Connection::poll_transmit`]. If it is lost,
-    /// the peer notices the silence.
+    /// Ends the connection at once; [`Connection::finish`] lets the last payloads arrive. The
+    /// shutdown leaves by [`Connection::poll_transmit`]. If it is lost, the peer notices the
+    /// silence.
     pub fn close(&mut self, now: Instant) {
         if self.closed.is_none() {
             self.push_control(now, &Control::Shutdown);

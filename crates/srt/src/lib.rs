@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `wire.rs`, `wire/` | packets as bytes |
 //! | `caller.rs`, `listener.rs`, `negotiation.rs`, `cookie.rs` | handshakes |
-//! | `connection.rs`, `connection/` | a connection: timers, acknowledgements, reports |
+//! | `connection.rs`, `connection/` | a connection: timers, acknowledgements, reports, its end |
 //! | `send_buffer.rs`, `pacer.rs` | packets that leave, and leave again |
 //! | `receive_buffer.rs`, `missing.rs`, `tsbpd.rs` | packets that arrive, are missing and are due |
 //! | `overtaking.rs` | retransmissions that are lost |
@@ -30,7 +30,8 @@
 //! *Deviations* from libsrt: a missing packet is asked for again when packets arrive that left
 //! after its retransmission, instead of in half of the longest round trip; the first and the last
 //! packet in flight are sent again if no acknowledgement comes; an announced key is used only after
-//! the peer has acknowledged it; capacity is not estimated by packet pairs.
+//! the peer has acknowledged it; capacity is not estimated by packet pairs;
+//! [`Connection::finish`] delays the shutdown until the peer has delivered the last payload.
 
 mod caller;
 mod connection;

@@ -12,6 +12,8 @@ pub enum Rejection {
     Resource,
     /// The handshake is malformed.
     Rogue,
+    /// The listener ends.
+    Close,
     /// The version of the protocol is too old.
     Version,
     /// Rendezvous mode, or a wrong cookie.
@@ -39,7 +41,7 @@ pub enum Rejection {
 }
 
 /// Codes and words of all reasons but [`Rejection::Other`].
-const ALL: [(Rejection, u32, &str); 14] = [
+const ALL: [(Rejection, u32, &str); 15] = [
     (Rejection::Peer, 1_002, "the peer refused the connection"),
     (
         Rejection::Resource,
@@ -47,6 +49,7 @@ const ALL: [(Rejection, u32, &str); 14] = [
         "no place for another connection",
     ),
     (Rejection::Rogue, 1_004, "malformed handshake"),
+    (Rejection::Close, 1_007, "the listener ends"),
     (Rejection::Version, 1_008, "the peer's version is too old"),
     (
         Rejection::RendezvousCookie,

@@ -15,9 +15,12 @@ pub struct Statistics {
     pub sent_bytes: u64,
     /// Packets that have left again.
     pub retransmitted_packets: u64,
+    /// Their bytes.
+    pub retransmitted_bytes: u64,
     /// Packets that the peer has reported missing, each as often as it was marked as lost.
     pub reported_lost_packets: u64,
-    /// Packets that were dropped before they were acknowledged, because they were too late.
+    /// Packets that were dropped before they were acknowledged: they were too late, or had not been
+    /// acknowledged when [`Connection::finish`](crate::Connection::finish) gave up.
     pub send_dropped_packets: u64,
     /// Different packets that have arrived in time.
     pub received_packets: u64,

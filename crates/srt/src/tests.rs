@@ -1,6 +1,7 @@
 //! Two ends over a virtual network.
 
 mod attacks;
+mod ending;
 mod handshakes;
 mod libsrt;
 mod media;

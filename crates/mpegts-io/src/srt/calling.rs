@@ -12,10 +12,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, timespec};
 use super::route::Direction;
-use super::seen::{LOOK_INTERVAL, Seen, Summary};
+use super::seen::{LOOK_INTERVAL, Summary};
 use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
-use crate::links::Links;
 use crate::srtla;
 use crate::worker::Worker;
 
@@ -30,14 +29,13 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Calls the address until this is dropped.
+    /// Calls the address until this is dropped. The last packets of an output then arrive first.
     ///
     /// # Errors
     /// The system lacks something.
     pub(super) fn start(
         address: &SrtAddress,
         direction: Direction,
-        links: Links,
         clock: &Clock,
     ) -> anyhow::Result<Self> {
         let (address, entropy, clock) = (address.clone(), entropy()?, *clock);
@@ -45,7 +43,6 @@ impl Calling {
             let hands = Hands {
                 address,
                 direction,
-                seen: Seen::new(links),
                 entropy,
                 clock,
                 is_over,
@@ -63,7 +60,6 @@ impl Calling {
 struct Hands {
     address: SrtAddress,
     direction: Direction,
-    seen: Seen,
     entropy: Entropy,
     clock: Clock,
     is_over: Arc<AtomicBool>,
@@ -106,9 +102,7 @@ impl Hands {
         while !self.is_over() && self.clock.now() < until {
             let rest = until.saturating_since(self.clock.now());
             std::thread::park_timeout(rest.min(LOOK_INTERVAL).to_std());
-            if let Direction::Output(taker) = &self.direction {
-                taker.take();
-            }
+            self.direction.packets().inspect(|taker| drop(taker.take()));
         }
     }
 
@@ -130,20 +124,25 @@ impl Hands {
             socket,
             caller,
             is_connected: false,
+            receiver: None,
             look_at: now,
         };
-        let reason = loop {
+        while !call.caller.is_drained() {
+            // A step after the end takes the last packets of an output.
+            let is_over = self.is_over();
             self.step(&mut call);
-            if call.caller.is_drained() {
-                break call.caller.closed().unwrap_or(CloseReason::Local);
-            }
-            if self.is_over() {
-                call.caller.close(self.clock.now());
+            if is_over {
+                call.caller.finish(self.clock.now());
                 call.write(self.clock.now());
-                break CloseReason::Local;
             }
-        };
-        self.seen.update(self.clock.now(), None);
+        }
+        let reason = call.caller.closed().unwrap_or(CloseReason::Local);
+        match &mut self.direction {
+            Direction::Input(_, seen) => seen.update(self.clock.now(), None),
+            Direction::Output(_, receivers) => {
+                call.receiver.inspect(|number| receivers.remove(*number));
+            }
+        }
         let connection = call.caller.connection();
         let Some(statistics) = connection.map(|connection| connection.statistics()) else {
             if reason != CloseReason::Local {
@@ -157,10 +156,8 @@ impl Hands {
 
     fn step(&mut self, call: &mut Call) {
         // Packets wait for the connection, so that the listener gets the stream's head.
-        let output = match &self.direction {
-            Direction::Output(taker) if call.caller.connection().is_some() => Some(taker),
-            Direction::Output(_) | Direction::Input(_) => None,
-        };
+        let is_connected = call.caller.connection().is_some();
+        let output = self.direction.packets().filter(|_| is_connected);
         let patience = call
             .caller
             .poll_timeout()
@@ -179,7 +176,7 @@ impl Hands {
                 let _ = connection.send(now, &packet);
             }
             while let Some(delivered) = connection.poll_payload(now) {
-                if let Direction::Input(giver) = &self.direction {
+                if let Direction::Input(giver, _) = &self.direction {
                     giver.give((delivered.due_at, delivered.payload));
                 }
             }
@@ -206,7 +203,15 @@ impl Hands {
                 (call.socket.peer_addr(), call.caller.connection())
         {
             call.look_at = now + LOOK_INTERVAL;
-            self.seen.update(now, Some((address, connection)));
+            match (&mut self.direction, call.receiver) {
+                (Direction::Input(_, seen), _) => seen.update(now, Some((address, connection))),
+                (Direction::Output(_, receivers), Some(number)) => {
+                    receivers.update(now, number, connection);
+                }
+                (Direction::Output(_, receivers), None) => {
+                    call.receiver = Some(receivers.add(now, address, None, connection));
+                }
+            }
         }
     }
 }
@@ -216,6 +221,8 @@ struct Call {
     socket: UdpSocket,
     caller: Caller,
     is_connected: bool,
+    /// Number among the output's receivers, once it is connected.
+    receiver: Option<u64>,
     look_at: Instant,
 }
 

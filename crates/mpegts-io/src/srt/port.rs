@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 
 use anabranch_net::{Clock, local_address};
 use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings};
@@ -13,10 +13,9 @@ use anyhow::{Context, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::route::{self, Caller, Direction, Route};
-use super::seen::{LOOK_INTERVAL, Seen, Summary};
+use super::seen::{LOOK_INTERVAL, Summary};
 use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
-use crate::links::Links;
 use crate::srtla;
 use crate::worker::Worker;
 
@@ -48,6 +47,8 @@ struct Routes(Arc<Mutex<Vec<Route>>>);
 pub(super) struct Listening {
     port: Arc<Port>,
     number: u64,
+    /// Disconnected when the thread has removed the route.
+    over: mpsc::Receiver<()>,
 }
 
 impl Routes {
@@ -64,7 +65,6 @@ impl Listening {
     pub(super) fn open(
         address: &SrtAddress,
         direction: Direction,
-        links: Links,
         clock: &Clock,
     ) -> anyhow::Result<Self> {
         let local = address.resolve()?;
@@ -89,16 +89,18 @@ impl Listening {
             address.shown
         );
         let number = NEXT_ROUTE.fetch_add(1, Ordering::Relaxed);
+        let (of_route, over) = mpsc::channel();
         routes.push(Route {
             number,
             stream_id: address.stream_id.clone(),
             settings: address.settings.clone(),
             direction,
             callers: Vec::new(),
-            seen: Seen::new(links),
+            is_ending: false,
+            _over: of_route,
         });
         drop(routes);
-        Ok(Listening { port, number })
+        Ok(Listening { port, number, over })
     }
 
     pub(super) fn local_address(&self) -> SocketAddr {
@@ -107,10 +109,18 @@ impl Listening {
 }
 
 impl Drop for Listening {
+    /// Lets the callers of an output deliver its last packets. The thread ends the connections of
+    /// an input at once.
     fn drop(&mut self) {
-        // The thread ends the route's connections.
         let mut routes = self.port.routes.lock();
-        routes.retain(|route| route.number != self.number);
+        let number = self.number;
+        routes.retain(|route| route.number != number || route.direction.packets().is_some());
+        let mut own = routes.iter_mut();
+        let own = own.find(|route| route.number == number);
+        own.into_iter().for_each(|route| route.is_ending = true);
+        drop(routes);
+        // Nothing is ever sent: this waits until the thread removes the route.
+        let _ = self.over.recv();
     }
 }
 
@@ -138,7 +148,7 @@ impl Port {
     }
 }
 
-/// State of the thread.
+/// State of the thread. Its routes end with it.
 struct Hands {
     name: String,
     socket: UdpSocket,
@@ -148,6 +158,12 @@ struct Hands {
     local_addresses: BTreeMap<SocketAddr, IpAddr>,
     clock: Clock,
     lines: LimitedLines,
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.routes.lock().clear();
+    }
 }
 
 impl Hands {
@@ -162,6 +178,7 @@ impl Hands {
             self.take_events(now);
             self.give_inputs(now);
             self.write(now);
+            self.remove_ended_outputs();
             if now >= look_at {
                 look_at = now + LOOK_INTERVAL;
                 self.look(now);
@@ -182,7 +199,7 @@ impl Hands {
             .routes
             .lock()
             .iter()
-            .filter_map(output)
+            .filter_map(|route| route.direction.packets())
             .cloned()
             .collect();
         let mut awaited = vec![PollFd::new(&self.socket, PollFlags::IN)];
@@ -266,14 +283,23 @@ impl Hands {
         let Some(route) = route::find(&mut routes, request.stream_id.as_deref()) else {
             return;
         };
-        // A silent caller gives way; a connection without a route ends.
-        if let Direction::Input(_) = route.direction {
-            route.callers.retain(|before| before.is_leaving);
-        }
+        let receiver = match &route.direction {
+            Direction::Input(..) => {
+                // A silent caller gives way; a connection without a route ends.
+                route.callers.retain(|before| before.is_leaving);
+                None
+            }
+            Direction::Output(_, receivers) => {
+                let connection = self.listener.connection(id);
+                let stream_id = request.stream_id.as_deref();
+                connection.map(|its| receivers.add(now, request.caller, stream_id, its))
+            }
+        };
         route.callers.push(Caller {
             id,
             address: request.caller,
             heard_at: now,
+            receiver,
             is_leaving: false,
         });
         drop(routes);
@@ -294,16 +320,23 @@ impl Hands {
         for route in &mut *routes {
             let mut callers = route.callers.iter();
             if let Some(at) = callers.position(|caller| caller.id == id) {
-                found = Some(route.callers.remove(at).address);
+                let caller = route.callers.remove(at);
+                if let (Direction::Output(_, receivers), Some(number)) =
+                    (&route.direction, caller.receiver)
+                {
+                    receivers.remove(number);
+                }
+                found = Some(caller.address);
             }
         }
         found
     }
 
-    /// Sends the packets of outputs to their callers.
+    /// Sends the packets of outputs to their callers, and ends the connections of an output that
+    /// has ended.
     fn take_outputs(&mut self, now: Instant) {
         for route in &mut *self.routes.lock() {
-            let Some(taker) = output(route) else {
+            let Some(taker) = route.direction.packets() else {
                 continue;
             };
             for packet in taker.take() {
@@ -314,7 +347,17 @@ impl Hands {
                     }
                 }
             }
+            for caller in route.callers.iter().filter(|_| route.is_ending) {
+                let connection = self.listener.connection(caller.id);
+                connection.into_iter().for_each(|its| its.finish(now));
+            }
         }
+    }
+
+    /// Removes outputs that have ended and whose callers have left.
+    fn remove_ended_outputs(&self) {
+        let mut routes = self.routes.lock();
+        routes.retain(|route| !route.is_ending || !route.callers.is_empty());
     }
 
     /// Hands over payloads of inputs that are due, and ends connections without a route.
@@ -336,7 +379,7 @@ impl Hands {
                 caller.is_leaving = connection.closed().is_some();
             });
             while let Some(delivered) = connection.poll_payload(now) {
-                if let Direction::Input(giver) = &route.direction {
+                if let Direction::Input(giver, _) = &route.direction {
                     // A reader that sleeps loses the newest.
                     giver.give((delivered.due_at, delivered.payload));
                 }
@@ -350,15 +393,24 @@ impl Hands {
         let is_known = |address: &SocketAddr| callers().any(|caller| caller.address == *address);
         self.local_addresses.retain(|address, _| is_known(address));
         for route in &mut *routes {
-            let caller = route.callers.first().copied();
-            let connection = match caller {
-                Some(caller) => {
-                    let connection = self.listener.connection(caller.id);
-                    connection.map(|connection| (caller.address, &*connection))
+            match &mut route.direction {
+                Direction::Input(_, seen) => {
+                    let caller = route.callers.first();
+                    let connection = caller.and_then(|caller| {
+                        let connection = self.listener.connection(caller.id)?;
+                        Some((caller.address, &*connection))
+                    });
+                    seen.update(now, connection);
                 }
-                None => None,
-            };
-            route.seen.update(now, connection);
+                Direction::Output(_, receivers) => {
+                    for caller in &route.callers {
+                        let connection = self.listener.connection(caller.id);
+                        if let (Some(connection), Some(number)) = (connection, caller.receiver) {
+                            receivers.update(now, number, connection);
+                        }
+                    }
+                }
+            }
         }
     }
 }
@@ -367,17 +419,12 @@ impl Hands {
 fn admit(routes: &mut [Route], now: Instant, request: &Request) -> Result<Settings, Rejection> {
     let route = route::find(routes, request.stream_id.as_deref());
     let route = route.ok_or(Rejection::NotFound)?;
-    if route.has_place(now) {
+    if route.is_ending {
+        Err(Rejection::Close)
+    } else if route.has_place(now) {
         Ok(route.settings.clone())
     } else {
         Err(Rejection::Conflict)
-    }
-}
-
-fn output(route: &Route) -> Option<&crate::handover::Taker<Vec<u8>>> {
-    match &route.direction {
-        Direction::Output(taker) => Some(taker),
-        Direction::Input(_) => None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Inputs and outputs at a port, and the choice between them by the caller's stream ID.
 
 use std::net::SocketAddr;
+use std::sync::mpsc;
 
 use anabranch_srt::{ConnectionId, Settings};
 use anabranch_units::Instant;
 
 use super::Payload;
+use super::receivers::SrtReceivers;
 use super::seen::Seen;
 use crate::handover::{Giver, Taker};
 
@@ -13,11 +15,21 @@ use crate::handover::{Giver, Taker};
 /// nothing still send a keepalive each second.
 pub(super) const SILENCE: anabranch_units::Duration = anabranch_units::Duration::from_secs(2);
 
-/// Direction of the packets.
+/// Direction of the packets, and the statistics.
 #[derive(Debug)]
 pub(super) enum Direction {
-    Input(Giver<Payload>),
-    Output(Taker<Vec<u8>>),
+    Input(Giver<Payload>, Seen),
+    Output(Taker<Vec<u8>>, SrtReceivers),
+}
+
+impl Direction {
+    /// Returns the packets of an output.
+    pub(super) fn packets(&self) -> Option<&Taker<Vec<u8>>> {
+        match self {
+            Direction::Input(..) => None,
+            Direction::Output(taker, _) => Some(taker),
+        }
+    }
 }
 
 /// An input or output at a port.
@@ -29,7 +41,10 @@ pub(super) struct Route {
     pub(super) settings: Settings,
     pub(super) direction: Direction,
     pub(super) callers: Vec<Caller>,
-    pub(super) seen: Seen,
+    /// Whether its output has ended, and its callers get the last packets.
+    pub(super) is_ending: bool,
+    /// Dropped with the route, which ends the wait of the output's owner.
+    pub(super) _over: mpsc::Sender<()>,
 }
 
 /// A connected caller.
@@ -38,6 +53,8 @@ pub(super) struct Caller {
     pub(super) id: ConnectionId,
     pub(super) address: SocketAddr,
     pub(super) heard_at: Instant,
+    /// Number among the output's receivers; `None` at an input.
+    pub(super) receiver: Option<u64>,
     /// Whether it has ended the connection, whose last payloads are not due yet.
     pub(super) is_leaving: bool,
 }
@@ -45,7 +62,7 @@ pub(super) struct Caller {
 impl Route {
     /// Returns whether another caller may come: an input has one.
     pub(super) fn has_place(&self, now: Instant) -> bool {
-        let is_input = matches!(self.direction, Direction::Input(_));
+        let is_input = matches!(self.direction, Direction::Input(..));
         let gives_way =
             |caller: &Caller| caller.is_leaving || now.saturating_since(caller.heard_at) >= SILENCE;
         !is_input || self.callers.iter().all(gives_way)
@@ -77,6 +94,7 @@ fn resource(stream_id: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::handover::handover;
+    use crate::srt::Mode;
 
     fn route(number: u64, stream_id: Option<&str>) -> Route {
         let (giver, _) = handover().unwrap();
@@ -84,9 +102,10 @@ mod tests {
             number,
             stream_id: stream_id.map(str::to_owned),
             settings: Settings::default(),
-            direction: Direction::Input(giver),
+            direction: Direction::Input(giver, Seen::default()),
             callers: Vec::new(),
-            seen: Seen::default(),
+            is_ending: false,
+            _over: mpsc::channel().0,
         }
     }
 
@@ -100,6 +119,7 @@ mod tests {
             id,
             address: ([192, 0, 2, 1], 5).into(),
             heard_at: at(0),
+            receiver: None,
             is_leaving: false,
         });
         assert!(!route.has_place(at(1_999)) && route.has_place(at(2_000)));
@@ -107,7 +127,7 @@ mod tests {
         assert!(route.has_place(at(0)));
         let (_, taker) = handover().unwrap();
         route.callers[0].is_leaving = false;
-        route.direction = Direction::Output(taker);
+        route.direction = Direction::Output(taker, SrtReceivers::new(Mode::Listener));
         assert!(route.has_place(at(0)), "an output has many");
     }
 

@@ -78,6 +78,8 @@ impl fmt::Display for Summary {
             rtt,
             sent_packets,
             retransmitted_packets,
+            reported_lost_packets,
+            send_dropped_packets,
             received_packets,
             missing_packets,
             dropped_packets,
@@ -86,7 +88,8 @@ impl fmt::Display for Summary {
         if sent_packets > 0 {
             write!(
                 f,
-                "{sent_packets} packets sent, {retransmitted_packets} sent again"
+                "{sent_packets} packets sent, {reported_lost_packets} reported missing, \
+                 {retransmitted_packets} sent again, {send_dropped_packets} dropped"
             )?;
         }
         if received_packets > 0 || sent_packets == 0 {
@@ -142,9 +145,12 @@ mod tests {
         assert_eq!(said, expected);
         let sent = Statistics {
             sent_packets: 9,
+            reported_lost_packets: 2,
             retransmitted_packets: 1,
+            send_dropped_packets: 3,
             ..Statistics::default()
         };
-        assert_eq!(Summary(sent).to_string(), "9 packets sent, 1 sent again");
+        let expected = "9 packets sent, 2 reported missing, 1 sent again, 3 dropped";
+        assert_eq!(Summary(sent).to_string(), expected);
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Sending {
     window: u64,
     own_window: u64,
     drop_age: Duration,
+    /// Origin of the last packet.
+    last_origin_at: Option<Instant>,
     /// Time of the last progress: an acknowledgement, or a probe.
     progressed_at: Instant,
 }
@@ -50,8 +52,19 @@ impl Sending {
                 .max(1),
             own_window,
             drop_age: agreement.agreed.peer_latency.max(LEAST_DROP_AGE) + DROP_MARGIN,
+            last_origin_at: None,
             progressed_at: now,
         }
+    }
+
+    /// Returns the number of packets that are not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+
+    /// Returns the origin of the last packet; `None`: the program has sent none.
+    pub(super) fn last_origin_at(&self) -> Option<Instant> {
+        self.last_origin_at
     }
 
     pub(super) fn push(
@@ -69,6 +82,7 @@ impl Sending {
         let mut payload = payload.to_vec();
         let key = keys.map(|keys| keys.encrypt(sequence, &mut payload));
         self.buffer.push(now, payload, key);
+        self.last_origin_at = Some(now);
         Ok(())
     }
 
@@ -181,6 +195,7 @@ impl Connection {
         let bytes = outgoing.payload.len();
         if departure.is_retransmission {
             self.statistics.retransmitted_packets += 1;
+            self.statistics.retransmitted_bytes += bytes as u64;
         } else {
             self.statistics.sent_packets += 1;
             self.statistics.sent_bytes += bytes as u64;

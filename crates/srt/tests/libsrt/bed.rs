@@ -169,36 +169,50 @@ pub struct Tool {
     child: Child,
     /// Bytes that it has written.
     written: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Tool {
-    fn start(from: &str, to: &str) -> Self {
+    fn start(reconnects: &str, from: &str, to: &str) -> Self {
         let mut command = Command::new("srt-live-transmit");
-        command.args(["-chunk:1316", "-loglevel:fatal", from, to]);
+        let reconnects = format!("-autoreconnect:{reconnects}");
+        command.args(["-chunk:1316", "-loglevel:fatal", &reconnects, from, to]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.spawn();
         Tool {
             child: child.expect("srt-live-transmit (Debian: srt-tools)"),
             written: Arc::default(),
+            reader: None,
         }
     }
 
     /// Starts it as a sender of its input to an address.
     pub fn to(url: &str) -> Self {
-        Tool::start("file://con", url)
+        Tool::start("yes", "file://con", url)
     }
 
     /// Starts it as a receiver.
     pub fn from(url: &str) -> Self {
-        let mut tool = Tool::start(url, "file://con");
+        Tool::start("yes", url, "file://con").read()
+    }
+
+    /// Starts it as a receiver that ends with its connection.
+    pub fn once_from(url: &str) -> Self {
+        Tool::start("no", url, "file://con").read()
+    }
+
+    /// Reads its output in a thread.
+    fn read(mut self) -> Self {
+        let tool = &mut self;
         let (mut output, written) = (tool.child.stdout.take().unwrap(), tool.written.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 1 << 16];
             while let Ok(length @ 1..) = output.read(&mut buffer) {
                 written.lock().unwrap().extend_from_slice(&buffer[..length]);
             }
         });
-        tool
+        tool.reader = Some(reader);
+        self
     }
 
     pub fn feed(&mut self, payload: &[u8]) {
@@ -213,6 +227,18 @@ impl Tool {
 
     pub fn written_bytes(&self) -> usize {
         self.written.lock().unwrap().len()
+    }
+
+    /// Waits until it has ended with its connection, and returns all that it has written.
+    pub fn whole(mut self) -> Vec<u8> {
+        for _ in 0..60_000 {
+            if self.child.try_wait().unwrap().is_some() {
+                self.reader.take().unwrap().join().unwrap();
+                return self.written();
+            }
+            std::thread::park_timeout(STEP);
+        }
+        panic!("it does not end");
     }
 
     /// Waits until something has the port.

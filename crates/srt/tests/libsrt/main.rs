@@ -158,6 +158,68 @@ fn we_call_libsrts_listener_with_loss() {
     we_call_libsrt(settings(Some(SECRET)), Some(SECRET), 0.02);
 }
 
+/// Ends a connection to the tool with its last payload, over a network with loss.
+#[test]
+#[ignore = "needs srt-live-transmit (Debian: srt-tools); make test-real runs it"]
+fn libsrts_listener_writes_the_last_payload_before_we_end() {
+    let (port, parameters) = (free_port(), parameters(None));
+    let mut tool = Tool::once_from(&format!(
+        "srt://127.0.0.1:{port}?mode=listener&{parameters}"
+    ));
+    tool.wait_for_listener(port);
+    let (network, wire) = (Lossy::start(port, 0.02), Wire::open());
+    let to = ([127, 0, 0, 1], network.port()).into();
+    let mut caller = Caller::new(wire.now(), to, None, settings(None), entropy(5));
+    let (mut sent, until) = (0, wire.now() + PATIENCE);
+    while !caller.is_drained() && wire.now() < until {
+        wire.call(&mut caller, to);
+        let Some(connection) = caller.connection() else {
+            continue;
+        };
+        if sent < COUNT && wire.is_time() {
+            connection.send(wire.now(), &numbered(sent)).unwrap();
+            sent += 1;
+        } else if sent == COUNT {
+            connection.finish(wire.now());
+        }
+    }
+    let statistics = caller.connection().expect("connected").statistics();
+    let written = tool.whole();
+    assert!(
+        written == stream(COUNT),
+        "{} bytes, {statistics:?}",
+        written.len()
+    );
+}
+
+#[test]
+#[ignore = "needs srt-live-transmit (Debian: srt-tools); make test-real runs it"]
+fn libsrt_as_caller_writes_the_last_payload_before_we_end() {
+    let wire = Wire::open();
+    let network = Lossy::start(wire.port(), 0.02);
+    let (port, parameters) = (network.port(), parameters(None));
+    let tool = Tool::once_from(&format!("srt://127.0.0.1:{port}?{parameters}"));
+    let mut listener = Listener::new(wire.now(), entropy(6));
+    let (mut sent, mut id, mut is_over) = (0, None, false);
+    let until = wire.now() + PATIENCE;
+    while !is_over && wire.now() < until {
+        wire.serve(&mut listener, &mut |_| Ok(settings(None)));
+        id = id.or(connected(&mut listener).first().map(|(id, _)| *id));
+        let Some(connection) = id.and_then(|id| listener.connection(id)) else {
+            is_over = id.is_some();
+            continue;
+        };
+        if sent < COUNT && wire.is_time() {
+            connection.send(wire.now(), &numbered(sent)).unwrap();
+            sent += 1;
+        } else if sent == COUNT {
+            connection.finish(wire.now());
+        }
+    }
+    let written = tool.whole();
+    assert!(written == stream(COUNT), "{} bytes", written.len());
+}
+
 #[test]
 #[ignore = "needs srt-live-transmit (Debian: srt-tools); make test-real runs it"]
 fn we_fetch_a_stream_from_libsrts_listener() {

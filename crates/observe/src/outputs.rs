@@ -1,0 +1,264 @@
+//! Outputs whose protocol measures its connections, sampled beside the streams.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anabranch_units::{Duration, Instant};
+
+use super::meter::{RateMeter, Series};
+use super::status::{Connection, ConnectionCounters, Output};
+
+/// State of an output at one time.
+#[derive(Clone, Debug)]
+pub struct OutputLook {
+    /// Address without parameters.
+    pub name: String,
+    /// Name of the stream that it gets.
+    pub stream: String,
+    /// Name of the protocol.
+    pub protocol: &'static str,
+    /// Whether this end calls; otherwise it listens.
+    pub calls: bool,
+    /// Number of connections so far.
+    pub connection_count: u64,
+    /// Present connections.
+    pub connections: Vec<ConnectionLook>,
+}
+
+/// State of a connection at one time.
+#[derive(Clone, Debug)]
+pub struct ConnectionLook {
+    /// Number among all connections of the output.
+    pub number: u64,
+    /// Address of the receiver.
+    pub peer: SocketAddr,
+    /// Stream ID that the caller gave.
+    pub stream_id: Option<String>,
+    /// Word for its state.
+    pub state: &'static str,
+    /// Start of the connection.
+    pub began_at: Instant,
+    /// Time of the receiver's last packet.
+    pub heard_at: Instant,
+    /// Delay that both ends agreed on.
+    pub latency: Duration,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Packets reported missing / packets sent.
+    pub loss_ratio: f64,
+    /// Counters since the connection began.
+    pub counters: ConnectionCounters,
+}
+
+/// Returns the state of an output.
+type LookAt = Box<dyn Fn() -> OutputLook + Send>;
+
+/// The program's outputs.
+#[derive(Default)]
+pub(super) struct Outputs(Mutex<Vec<Watched>>);
+
+struct Watched {
+    look: LookAt,
+    last: Option<(Instant, OutputLook)>,
+    meters: BTreeMap<u64, Meters>,
+}
+
+/// Values of a connection in the interval.
+#[derive(Debug, Default)]
+struct Meters {
+    sent: RateMeter,
+    rtt: Series,
+}
+
+impl Outputs {
+    fn lock(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an output to those that are sampled.
+    pub(super) fn add(&self, look: LookAt) {
+        self.lock().push(Watched {
+            look,
+            last: None,
+            meters: BTreeMap::new(),
+        });
+    }
+
+    /// Takes a sample of all outputs.
+    pub(super) fn sample(&self, now: Instant) {
+        self.lock().iter_mut().for_each(|output| output.sample(now));
+    }
+
+    /// Ends the interval and returns its status.
+    pub(super) fn state(&self) -> Vec<Output> {
+        let mut all = self.lock();
+        let all = all.iter_mut().enumerate();
+        all.filter_map(|(index, output)| output.state(index))
+            .collect()
+    }
+}
+
+impl Watched {
+    fn sample(&mut self, now: Instant) {
+        let look = (self.look)();
+        let is_present = |number: &u64| look.connections.iter().any(|its| its.number == *number);
+        self.meters.retain(|number, _| is_present(number));
+        let last_at = self.last.as_ref().map(|(at, _)| *at);
+        for connection in &look.connections {
+            let meters = self.meters.entry(connection.number).or_default();
+            // A new connection has sent its bytes since it began.
+            let since = last_at
+                .unwrap_or(connection.began_at)
+                .max(connection.began_at);
+            let counters = &connection.counters;
+            let bytes = counters.sent_bytes + counters.retransmitted_bytes;
+            meters
+                .sent
+                .see(bytes, now.saturating_since(since).as_secs_f64());
+            let rtt = connection.rtt.map(Duration::as_secs_f64);
+            rtt.into_iter().for_each(|rtt_s| meters.rtt.add(rtt_s));
+        }
+        self.last = Some((now, look));
+    }
+
+    fn state(&mut self, index: usize) -> Option<Output> {
+        let (now, look) = self.last.as_ref()?;
+        let connections = look.connections.iter().map(|connection| {
+            let meters = self.meters.entry(connection.number).or_default();
+            state(*now, connection, meters)
+        });
+        Some(Output {
+            output: index,
+            name: look.name.clone(),
+            stream: look.stream.clone(),
+            protocol: look.protocol.to_owned(),
+            mode: if look.calls { "caller" } else { "listener" }.to_owned(),
+            connection_count: look.connection_count,
+            connections: connections.collect(),
+        })
+    }
+}
+
+fn state(now: Instant, look: &ConnectionLook, meters: &mut Meters) -> Connection {
+    let seconds_since = |at: Instant| now.saturating_since(at).as_secs_f64();
+    Connection {
+        connection: look.number,
+        peer: look.peer.to_string(),
+        stream_id: look.stream_id.clone(),
+        state: look.state.to_owned(),
+        connected_s: seconds_since(look.began_at),
+        silent_s: seconds_since(look.heard_at),
+        latency_s: look.latency.as_secs_f64(),
+        sent_rate_bps: meters.sent.take(),
+        rtt_s: meters.rtt.take(),
+        loss_ratio: look.loss_ratio,
+        counters: look.counters,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::noalbs::with_publishers;
+    use crate::status::{Spread, Status, Stream, StreamCounters};
+
+    fn look(connections: Vec<ConnectionLook>) -> OutputLook {
+        OutputLook {
+            name: "srt://:9001".to_owned(),
+            stream: "front".to_owned(),
+            protocol: "srt",
+            calls: false,
+            connection_count: 7,
+            connections,
+        }
+    }
+
+    fn connection(number: u64, sent_bytes: u64) -> ConnectionLook {
+        ConnectionLook {
+            number,
+            peer: ([192, 0, 2, 1], 5_000).into(),
+            stream_id: Some("front".to_owned()),
+            state: "active",
+            began_at: Instant::from_secs(10),
+            heard_at: Instant::from_millis(11_900),
+            latency: Duration::from_millis(120),
+            rtt: Some(Duration::from_millis(20 * number)),
+            loss_ratio: 0.02,
+            counters: ConnectionCounters {
+                sent_bytes,
+                retransmitted_bytes: sent_bytes / 10,
+                ..ConnectionCounters::default()
+            },
+        }
+    }
+
+    #[test]
+    fn rates_are_those_of_the_interval_and_of_each_connection() {
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let (outputs, its) = (Outputs::default(), Arc::clone(&shown));
+        outputs.add(Box::new(move || look(its.lock().unwrap().clone())));
+        assert!(outputs.state().is_empty(), "nothing was sampled");
+        let see = |millis, connections| {
+            *shown.lock().unwrap() = connections;
+            outputs.sample(Instant::from_millis(millis));
+        };
+        see(11_000, vec![connection(1, 100_000)]);
+        let first = &outputs.state()[0];
+        assert_eq!(first.connections[0].sent_rate_bps.avg, 880_000.0);
+        see(11_500, vec![connection(1, 100_000), connection(2, 0)]);
+        see(12_000, vec![connection(1, 200_000), connection(2, 0)]);
+        let second = &outputs.state()[0];
+        let [one, other] = &second.connections[..] else {
+            panic!("{second:?}")
+        };
+        assert_eq!(one.sent_rate_bps.max, 1_760_000.0);
+        assert_eq!(one.sent_rate_bps.avg, 880_000.0);
+        assert_eq!(other.sent_rate_bps, Spread::default());
+        assert_eq!(other.rtt_s.unwrap().avg, 0.04);
+        assert_eq!((one.connected_s, one.silent_s), (2.0, 0.1));
+        assert_eq!((&*second.mode, second.connection_count), ("listener", 7));
+        // A connection that has gone leaves nothing behind.
+        see(13_000, Vec::new());
+        assert!(outputs.state()[0].connections.is_empty());
+        assert!(outputs.lock()[0].meters.is_empty());
+    }
+
+    /// Readers of streams and totals see the same with and without an output.
+    #[test]
+    fn an_output_is_not_taken_for_a_stream() {
+        let rate = |avg| Spread {
+            avg,
+            ..Spread::default()
+        };
+        let front = Stream {
+            name: "front".to_owned(),
+            connected: true,
+            delivered_rate_bps: rate(2e6),
+            counters: StreamCounters {
+                delivered_bytes: 1_000,
+                ..StreamCounters::default()
+            },
+            ..Stream::default()
+        };
+        let without = Status {
+            streams: vec![front],
+            ..Status::default()
+        };
+        let outputs = Outputs::default();
+        outputs.add(Box::new(|| look(vec![connection(1, 900_000)])));
+        outputs.sample(Instant::from_secs(11));
+        let with = Status {
+            outputs: outputs.state(),
+            ..without.clone()
+        };
+        assert!(with.outputs[0].connections[0].sent_rate_bps.avg > 7e6);
+        assert_eq!(with.line(), without.line());
+        let [mut with, without] = [&with, &without].map(|status| with_publishers(status, None));
+        assert_eq!(with["publisher"]["bitrate"], 2_000);
+        assert!(with.as_object_mut().unwrap().remove("outputs").is_some());
+        assert_eq!(with, without);
+    }
+}
