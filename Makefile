@@ -25,7 +25,7 @@ SCHEDULERS ?= anabranch,min-cost,all,oracle
 .PHONY: help demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest srtla audit dist image publish-check clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
 	$(DEMO) $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
