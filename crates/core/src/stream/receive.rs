@@ -162,8 +162,8 @@ impl ReceiveStream {
         let (whole, parts);
         let gaps: &[Range<u64>] = match known {
             0 => {
-                whole = [offset..end];
-                &whole
+                whole = offset..end;
+                core::slice::from_ref(&whole)
             }
             _ => {
                 parts = self.pieces.gaps(self.offset.clamp(offset, end), end);
