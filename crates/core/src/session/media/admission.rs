@@ -2,8 +2,8 @@
 //!
 //! One question is asked of every frame before its first packet leaves, and again while it waits:
 //! can its *last* packet arrive in time at the paths' delivery rate? A frame is either begun with
-//! the intention to finish it, or given up whole, with all that need it. `docs/session-rules.md` shows
-//! which frames make way.
+//! the intention to finish it, or given up whole, with all that need it.
+//! `docs/session-rules.md` shows which frames make way.
 
 use anabranch_units::{Duration, Importance, Instant};
 
