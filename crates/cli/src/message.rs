@@ -41,6 +41,11 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
     }
 }
 
+/// Returns whether a frame that begins with these bytes is a message.
+pub(crate) fn is_begun_by(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&MARK)
+}
+
 /// Returns the text of a frame that is a message.
 pub(crate) fn text(frame: &[u8]) -> Option<String> {
     let text = frame.strip_prefix(&[MARK])?;
@@ -148,6 +153,7 @@ mod tests {
             "{read}"
         );
         assert_eq!(text(&[0x47; 188]), None);
+        assert!(is_begun_by(&message.bytes[..1]) && !is_begun_by(&[0x47]));
         assert_eq!(text(b""), None);
         let long = frame(&"ä".repeat(2_000), Instant::ZERO);
         assert_eq!(text(&long.bytes), Some("ä".repeat(500)));

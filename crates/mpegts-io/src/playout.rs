@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_core::{ClockOffset, FramePart, ReceivedFrame};
+use anabranch_core::{ClockOffset, FrameId, FramePart, ReceivedFrame};
 use anabranch_units::{Importance, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::mpeg_ts::PACKET_LEN;
@@ -69,6 +69,8 @@ struct Waiting {
 /// The frame that arrives in parts.
 #[derive(Debug, Default)]
 struct Parted {
+    /// Its number; `None` before the first part.
+    id: Option<FrameId>,
     /// Bytes behind the last whole packet.
     rest: Vec<u8>,
     /// Number of bytes that were passed on.
@@ -98,11 +100,11 @@ impl Playout {
     /// Takes the next frame in order.
     pub fn push(&mut self, now: Instant, frame: ReceivedFrame) {
         let ReceivedFrame {
+            id,
             importance,
             captured_at,
             offset,
             mut bytes,
-            parted_bytes,
             ..
         } = frame;
         self.offset = offset;
@@ -124,7 +126,7 @@ impl Playout {
         let times = ArrivalTimes::split_off(&mut bytes);
         let before = self.last_captured_at.replace(captured_at);
         let parted = core::mem::take(&mut self.parted);
-        let is_begun = parted_bytes > 0 && parted.passed > 0;
+        let is_begun = parted.id == Some(id) && parted.passed > 0;
         if is_begun {
             bytes.drain(..parted.passed.min(bytes.len()));
         }
@@ -143,14 +145,21 @@ impl Playout {
         });
     }
 
-    /// Takes bytes of the next frame in order, if frames are not held.
+    /// Takes bytes of the next frame in order, if frames are not held. Behind a part that was lost,
+    /// because this end is too slow, bytes come with their whole frame.
     pub fn push_part(&mut self, part: FramePart) {
         if self.buffer != JitterBuffer::Off {
             return;
         }
-        let Parted { rest, passed } = &mut self.parted;
         if part.begin == 0 {
-            (*rest, *passed) = (Vec::new(), 0);
+            self.parted = Parted {
+                id: Some(part.id),
+                ..Parted::default()
+            };
+        }
+        let Parted { id, rest, passed } = &mut self.parted;
+        if *id != Some(part.id) || *passed + rest.len() != part.begin {
+            return;
         }
         rest.extend(part.bytes);
         let whole = rest.len() / PACKET_LEN * PACKET_LEN;

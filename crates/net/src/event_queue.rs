@@ -12,6 +12,9 @@ use crate::event::{Ended, Event};
 /// Maximum number of queued events. Further events are dropped and counted, unless they begin or
 /// end a session.
 const MAX_QUEUED_EVENTS: usize = 1_024;
+/// Inverse of the part of the queue that parts of frames may fill. Their frames repeat their bytes,
+/// so that a slow reader loses nothing if a part is dropped.
+const PARTS_SHARE: usize = 2;
 /// Maximum number of bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest
 /// frames would be 8 GiB.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -43,7 +46,7 @@ pub(crate) struct EventSender {
 }
 
 /// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
-/// receives the begin and end of every session.
+/// receives the begin and end of every session. Parts of frames may be missing at half of that.
 ///
 /// Threads wait by [`recv`](Self::recv), tasks by [`recv_async`](Self::recv_async). A program that
 /// needs no events may drop them.
@@ -109,8 +112,13 @@ impl EventSender {
     pub(crate) fn emit(&self, event: Event) {
         let bytes = bytes_of(&event);
         let Some(queue) = &self.queue else { return };
-        let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
-            || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
+        let is_part = matches!(event, Event::FramePart(_));
+        let share = if is_part { PARTS_SHARE } else { 1 };
+        let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS / share
+            || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES / share;
+        if is_full && is_part {
+            return;
+        }
         if is_full && !event.is_milestone() {
             self.queued.dropped_count.fetch_add(1, Ordering::Relaxed);
             return;
@@ -215,7 +223,7 @@ impl Events {
 mod tests {
     use super::*;
     use crate::event::Ended;
-    use anabranch_core::{ClockOffset, FrameId, ReceivedFrame};
+    use anabranch_core::{ClockOffset, FrameId, FramePart, ReceivedFrame};
     use anabranch_units::{DataRate, Importance, Instant};
 
     #[test]
@@ -256,6 +264,30 @@ mod tests {
         events.try_recv().expect("a frame");
         sender.emit(frame(8 << 20));
         assert_eq!(sender.dropped_count(), 12, "there was room for one");
+    }
+
+    #[test]
+    fn parts_take_no_room_from_frames() {
+        let (sender, events) = queue();
+        let part = |begin: usize| {
+            Event::FramePart(FramePart {
+                id: FrameId(0),
+                importance: Importance::Reference,
+                captured_at: Instant::ZERO,
+                offset: ClockOffset::default(),
+                begin,
+                bytes: vec![0; 9],
+            })
+        };
+        for number in 0..MAX_QUEUED_EVENTS {
+            sender.emit(part(9 * number));
+        }
+        for _ in 0..MAX_QUEUED_EVENTS / 2 {
+            sender.emit(Event::TargetBitrate(DataRate::ZERO));
+        }
+        assert_eq!(sender.dropped_count(), 0, "their frames repeat them");
+        drop(sender);
+        assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
     }
 
     #[test]

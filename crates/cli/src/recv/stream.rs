@@ -110,9 +110,12 @@ impl<'a> Session<'a> {
                     }
                     self.take(clock.now(), frame);
                 }
-                // A limit admits a frame only when its length is known.
-                Ok(Event::FramePart(part)) if !self.share.is_limited() => {
-                    self.playout.push_part(part);
+                // A limit admits a frame only when its length is known, and a message is read whole.
+                Ok(Event::FramePart(part)) => {
+                    let is_message = part.begin == 0 && message::is_begun_by(&part.bytes);
+                    if !self.share.is_limited() && !is_message {
+                        self.playout.push_part(part);
+                    }
                 }
                 Ok(Event::FrameDropped { reason, .. }) => {
                     if reason == DropReason::Missing {

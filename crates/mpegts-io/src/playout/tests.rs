@@ -268,6 +268,40 @@ fn parts_leave_at_once_and_the_rest_with_their_frame() {
 }
 
 #[test]
+fn bytes_behind_a_part_that_was_lost_leave_once_with_their_frame() {
+    let whole: Vec<u8> = (0..8 * PACKET_LEN).map(|at| at as u8).collect();
+    let part = |id: u64, range: core::ops::Range<usize>| FramePart {
+        id: FrameId(id),
+        importance: Importance::Key,
+        captured_at: at(0) + HOUR,
+        offset: offset(10),
+        begin: range.start,
+        bytes: whole[range].to_vec(),
+    };
+    let frame = |id: u64| ReceivedFrame {
+        id: FrameId(id),
+        parted_bytes: 1_000,
+        ..frame_at(0, Importance::Key, whole.clone())
+    };
+    let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
+    let mut left = Vec::new();
+    playout.push_part(part(0, 0..400));
+    playout.push_part(part(0, 700..1_000));
+    playout.push(at(3), frame(0));
+    // Of the next frame the first part is lost, and of the one after it the whole.
+    playout.push_part(part(1, 400..1_000));
+    playout.push(at(4), frame(1));
+    playout.push_part(part(2, 0..400));
+    playout.push_part(part(3, 400..1_000));
+    playout.push(at(5), frame(3));
+    while let Some(piece) = playout.pop(at(5)) {
+        left.extend(piece.bytes);
+    }
+    let expected = [&whole[..], &whole, &whole[..2 * PACKET_LEN], &whole];
+    assert!(left == expected.concat(), "{} B", left.len());
+}
+
+#[test]
 fn memory_is_bounded_and_told_once() {
     let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
     let mut playout = Playout::new(buffer, false, at(0));
