@@ -78,8 +78,7 @@ fn packets_and_their_answers_pass_the_links_of_a_scenario() {
         assert!(sent_at.elapsed() >= Duration::from_millis(50));
     }
     program.interrupt();
-    let (code, said) = program.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = program.finish_well();
     let expected = [
         "one, there: 3 packets in, 3 out, 0 lost",
         "one, back:  3 packets in, 3 out, 0 lost",
@@ -111,8 +110,7 @@ fn the_end_of_standard_input_ends_it_if_asked_for() {
     input.write_all(b"one rate 1Mbit/s\n").unwrap();
     program.wait_for("one, there: rate 1 Mbit/s");
     drop(input);
-    let (code, said) = program.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = program.finish_well();
     assert!(said.contains("two, back:  0 packets in"), "{said}");
 }
 
@@ -223,8 +221,7 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let (status, _, help) = bed::get(&control, "/");
     assert!(status == 200 && help.starts_with("wifi\nlte\n"), "{help}");
     program.interrupt();
-    let (code, said) = program.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = program.finish_well();
     assert!(
         said.contains("wifi, there: 2 packets in, 1 out, 1 lost"),
         "{said}"

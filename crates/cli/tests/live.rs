@@ -82,11 +82,9 @@ fn assert_that_a_second_receiver_goes_on(bed: &Bed, mut send: Running) {
     send.wait_for("connected again");
     wait_for_bytes(&bed.path("second.ts"), 1);
     send.signal(Signal::TERM);
-    let (code, said) = send.end();
-    assert_eq!(code, Some(0), "{said}");
+    let said = send.finish_well();
     assert!(said.contains("opened again once"), "{said}");
-    let (code, said) = second.end();
-    assert_eq!(code, Some(0), "{said}");
+    second.finish_well();
     let written = bed.path("second.ts").metadata().unwrap().len();
     assert!(written > 0 && written.is_multiple_of(188), "{written}");
 }
@@ -113,8 +111,7 @@ fn a_receiver_that_was_stopped_and_started_again_goes_on_with_the_stream() {
     first.wait_for("connected to ");
     wait(Duration::from_millis(500));
     first.signal(Signal::TERM);
-    let (code, said) = first.end();
-    assert_eq!(code, Some(0), "{said}");
+    first.finish_well();
     send.wait_for("the receiver has gone away");
     send.wait_for("no receiver for 0.");
     assert_that_a_second_receiver_goes_on(&bed, send);
@@ -149,8 +146,7 @@ fn a_sender_whose_place_was_taken_ends_with_a_code_of_its_own() {
     assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("has taken this one's place"), "{said}");
     second.signal(Signal::TERM);
-    let (code, said) = second.end();
-    assert_eq!(code, Some(0), "{said}");
+    second.finish_well();
 }
 
 #[test]
@@ -166,8 +162,7 @@ fn a_sender_without_any_of_its_interfaces_says_so_and_waits() {
     // Unsent packets cannot be answered, so --timeout has not begun.
     wait(Duration::from_millis(1_500));
     send.signal(Signal::TERM);
-    let (code, said) = send.end();
-    assert_eq!(code, Some(0), "{said}");
+    send.finish_well();
 }
 
 #[test]
@@ -176,8 +171,7 @@ fn a_signal_ends_a_receiver_that_waits_for_the_reader_of_its_pipe() {
     let mut recv = bed.recv(&bed.fifo(), Stdio::null());
     recv.wait_for("waiting for a reader");
     recv.signal(Signal::TERM);
-    let (code, said) = recv.end();
-    assert_eq!(code, Some(0), "{said}");
+    recv.finish_well();
 }
 
 #[test]
@@ -186,8 +180,7 @@ fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
     let send = bed.send(&[], &bed.fifo());
     send.wait_for_signal_handler();
     send.signal(Signal::TERM);
-    let (code, said) = send.end();
-    assert_eq!(code, Some(0), "{said}");
+    send.finish_well();
 }
 
 #[test]
@@ -196,8 +189,7 @@ fn a_signal_ends_a_sender_that_nobody_answers_and_it_says_so() {
     let send = bed.send(&[], Path::new(TEST_PICTURE));
     send.wait_for_signal_handler();
     send.signal(Signal::TERM);
-    let (code, said) = send.end();
-    assert_eq!(code, Some(0), "{said}");
+    let said = send.finish_well();
     assert!(said.contains("stopped; no receiver has answered"), "{said}");
 }
 
@@ -217,8 +209,7 @@ fn a_signal_ends_a_receiver_whose_reader_sleeps() {
     let bed = Bed::new();
     let (recv, _send) = blocked(&bed);
     recv.signal(Signal::INT);
-    let (code, said) = recv.end();
-    assert_eq!(code, Some(0), "{said}");
+    let said = recv.finish_well();
     assert!(said.contains("session of"), "{said}");
 }
 
@@ -226,10 +217,10 @@ fn a_signal_ends_a_receiver_whose_reader_sleeps() {
 fn a_receiver_whose_reader_slept_ends_with_the_session() {
     let bed = Bed::new();
     let (mut recv, send) = blocked(&bed);
-    assert_eq!(send.end().0, Some(0));
+    send.finish_well();
     let mut taken = Vec::new();
     let mut pipe = recv.child.stdout.take().unwrap();
     pipe.read_to_end(&mut taken).unwrap();
-    assert_eq!(recv.end().0, Some(0));
+    recv.finish_well();
     assert!(taken.len().is_multiple_of(188), "{}", taken.len());
 }

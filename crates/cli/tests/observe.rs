@@ -130,8 +130,8 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
     let (recv, address) = bed.recv(&camera, &bed.text("out.ts"), &stats);
     let file = bed.text("send.json");
     let options = [&["--stats", &file], &TWO_PATHS[..]].concat();
-    assert_eq!(bed.send(&address, &film, &options).finish().0, 0);
-    assert_eq!(recv.finish().0, 0);
+    bed.send(&address, &film, &options).finish_well();
+    recv.finish_well();
 
     let sent = lines(&bed.path("send.json"));
     let received = lines(&bed.path("recv.json"));
@@ -199,10 +199,10 @@ fn a_new_session_is_marked_at_both_ends() {
     let stats = ["--keep-listening", "--stats", &bed.text("recv.json")];
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &stats);
     for _ in 0..2 {
-        assert_eq!(bed.send(&address, &film, &[]).finish().0, 0);
+        bed.send(&address, &film, &[]).finish_well();
     }
     recv.interrupt();
-    assert_eq!(recv.finish().0, 0);
+    recv.finish_well();
     let lines = lines(&bed.path("recv.json"));
     let numbers = |event| -> Vec<u64> {
         let lines = of_event(&lines, event).into_iter();
@@ -251,7 +251,7 @@ fn a_receiver_that_comes_back_is_another_session_of_its_sender() {
     let metrics = metrics_address(&mut send);
     wait_for_status(&metrics, |status| status["streams"][0]["connected"] == true);
     first.interrupt();
-    assert_eq!(first.finish().0, 0);
+    first.finish_well();
     wait_for_status(&metrics, |status| {
         status["streams"][0]["connected"] == false
     });

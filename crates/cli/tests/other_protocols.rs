@@ -53,8 +53,7 @@ fn streams_of_other_protocols_need_no_key_and_go_to_the_outputs_of_their_names()
     recv.wait_for("nothing has come for");
     recv.wait_for("nothing has come for");
     recv.interrupt();
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    recv.finish_well();
     for (name, film) in ["front.ts", "roof.ts"].into_iter().zip(&films) {
         assert!(std::fs::read(bed.path(name)).unwrap() == *film, "{name}");
     }
@@ -72,15 +71,13 @@ fn a_stream_of_another_protocol_beside_a_sender_of_ours() {
     let films = [transport_stream(30), transport_stream(40)];
     std::fs::write(bed.path("camera-in.ts"), &films[0]).unwrap();
     let send = bed.send(&address, &bed.text("camera-in.ts"), &[]);
-    let (code, said) = send.finish();
-    assert_eq!(code, 0, "{said}");
+    send.finish_well();
     recv.wait_for("camera: session of");
     // The other stream continues without it.
     send_film(port, &films[1]);
     recv.wait_for("nothing has come for");
     recv.interrupt();
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    recv.finish_well();
     for (name, film) in ["camera.ts", "van.ts"].into_iter().zip(&films) {
         assert!(std::fs::read(bed.path(name)).unwrap() == *film, "{name}");
     }
@@ -207,7 +204,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         "{status:#}"
     );
     recv.interrupt();
-    assert_eq!(recv.finish().0, 0);
+    recv.finish_well();
     let lines = std::fs::read_to_string(bed.path("stats.json")).unwrap();
     let events = ["session-began", "session-ended"].map(|event| {
         let is_it = |line: &&str| line.contains(event) && line.contains("\"stream\":\"van\"");
@@ -331,8 +328,7 @@ fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
     sender.link.send(&keepalive).unwrap();
     while received(&sender.link) != keepalive {}
     recv.interrupt();
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = recv.finish_well();
     let links: Vec<_> = said.lines().filter(|line| line.contains("link")).collect();
     let at = sender.link.local_addr().unwrap();
     let expected = format!("srtla://127.0.0.1:{port}: link {at} is there, of 1");
@@ -393,11 +389,10 @@ fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
         }
     }
     send.interrupt();
-    assert_eq!(send.finish().0, 0);
+    send.finish_well();
     recv.wait_for("has gone (the peer has ended the connection)");
     recv.interrupt();
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = recv.finish_well();
     assert!(!said.contains("horse"), "{said}");
     for reason in ["wrong passphrase", "no stream of this ID"] {
         assert!(said.contains(reason), "{said}");

@@ -108,7 +108,7 @@ fn a_link_is_all_that_a_sender_needs_and_lets_in_one() {
     let words = ["--to", to, "--peer", peer, "--key", &sender_key, &film];
     let (exit, said) = send(&bed, "camera", &words);
     assert_eq!(exit, 0, "{said}");
-    assert_eq!(studio.finish().0, 0);
+    studio.finish_well();
 }
 
 #[test]

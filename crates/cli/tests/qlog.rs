@@ -43,8 +43,8 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
         &["--via", "127.0.0.1", "--via", "127.0.0.2"][..],
     ]
     .concat();
-    assert_eq!(bed.send(&address, &film, &options).finish().0, 0);
-    assert_eq!(recv.finish().0, 0);
+    bed.send(&address, &film, &options).finish_well();
+    recv.finish_well();
     let (head, sent) = qlog(Path::new(&at_send));
     assert_eq!(head["qlog_version"], "0.3");
     assert_eq!(head["trace"]["vantage_point"]["type"], "client");

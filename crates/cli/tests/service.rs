@@ -81,8 +81,7 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     manager.wait_for("WATCHDOG=1");
     let film = bed.path("in.ts");
     fs::write(&film, transport_stream(50)).unwrap();
-    let (code, said) = bed.send(address, film.to_str().unwrap(), &[]).finish();
-    assert_eq!(code, 0, "{said}");
+    bed.send(address, film.to_str().unwrap(), &[]).finish_well();
     manager.wait_for("STATUS=sessions: ");
     recv.wait_for("session over");
     let lines = || fs::read_to_string(&events).unwrap_or_default();
@@ -91,8 +90,7 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
     });
     recv.interrupt();
     manager.wait_for("STOPPING=1");
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = recv.finish_well();
     let mut event_lines: Vec<_> = lines().lines().map(str::to_owned).collect();
     event_lines.sort_unstable();
     assert_eq!(

@@ -73,10 +73,15 @@ fn all_arrives(head: Head, there: impl Fn(LinkConfig) -> LinkConfig) {
     let (watch, options) = (Watch::start(), ["--latency", "1 s"]);
     let (send_code, sent) = bed.send(&to, &bed.text("in.ts"), &options).finish();
     let (recv_code, received) = recv.finish();
-    assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
+    let allows = |is_so| watch.allows(is_so, "all frames in time", &[&sent, &received]);
+    // Less than half of the frames in time are a failure of its own, 5.
+    let is_well = (send_code, recv_code) == (0, 0);
+    assert!(
+        allows(is_well),
+        "{send_code} {recv_code}: {sent}\n{received}"
+    );
     assert!(relay.statistics(0).forward.link.dropped.total() > 0);
     let all = format!("frames: {PICTURE_COUNT} complete, 0 dropped");
-    let allows = |is_so| watch.allows(is_so, "all frames in time", &[&sent, &received]);
     assert!(allows(received.contains(&all)), "{sent}\n{received}");
     let written = std::fs::read(bed.path("out.ts")).unwrap();
     assert!(allows(written == stream), "{sent}\n{received}");

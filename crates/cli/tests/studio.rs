@@ -51,12 +51,10 @@ fn senders_at_once_go_to_the_outputs_of_their_names() {
     let sends = [("sender.key", "front-in.ts"), ("other.key", "roof-in.ts")]
         .map(|(key, input)| bed.send_with(key, &address, &bed.text(input), &[]));
     for send in sends {
-        let (code, said) = send.finish();
-        assert_eq!(code, 0, "{said}");
+        send.finish_well();
     }
     // The receiver ends with the last session.
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    let said = recv.finish_well();
     for (name, film) in [("front", 0), ("roof", 1), ("only-roof", 1)] {
         let written = std::fs::read(bed.path(&format!("{name}.ts"))).unwrap();
         assert!(written == films[film], "{name}: {said}");
@@ -120,10 +118,8 @@ fn recordings_follow_one_another_at_key_frames() {
     let recordings = bed.text("recordings/{name}-{time}.ts");
     let arguments = ["--allow", &allowed, "--rotate", "2 s", &recordings, &udp];
     let (recv, address) = studio(&bed, &[&UNHURRIED, &arguments[..]].concat());
-    let (code, said) = bed.send(&address, &bed.text("in.ts"), &[]).finish();
-    assert_eq!(code, 0, "{said}");
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    bed.send(&address, &bed.text("in.ts"), &[]).finish_well();
+    let said = recv.finish_well();
     let parts = files(bed.path("recordings"));
     assert!(parts.len() >= 2, "{parts:?}: {said}");
     let whole: Vec<u8> = parts
@@ -147,7 +143,8 @@ fn the_larger_latency_counts_and_is_kept() {
             line.split_once(", latency ")
                 .map(|(_, latency)| latency.to_owned())
         });
-        assert_eq!((send.finish().0, recv.finish().0), (0, 0));
+        send.finish_well();
+        recv.finish_well();
         assert_eq!(agreed[0], agreed[1]);
         agreed[0].clone()
     };
@@ -228,10 +225,8 @@ fn the_studio_answers_with_a_stream_and_messages() {
     drop(tally);
     send.wait_for("message: you are on air");
     send.wait_for("message: to all");
-    let (code, said) = send.finish();
-    assert_eq!(code, 0, "{said}");
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    send.finish_well();
+    let said = recv.finish_well();
     assert!(said.contains("message not sent (other)"), "{said}");
     let came = std::fs::read(bed.path("back.ts")).unwrap();
     // Bytes before the sender's start are lost to it.
@@ -314,9 +309,9 @@ fn a_name_brings_no_more_than_it_may() {
     let reported_line = "camera may bring 50 kbit/s on average";
     limited.wait_for(&format!("message: {reported_line}"));
     recv.wait_for(reported_line);
-    assert_eq!((limited.finish().0, free.finish().0), (0, 0));
-    let (code, said) = recv.finish();
-    assert_eq!(code, 0, "{said}");
+    limited.finish_well();
+    free.finish_well();
+    let said = recv.finish_well();
     let length = |name: &str| std::fs::metadata(bed.path(name)).unwrap().len() as usize;
     assert_eq!(length("roof.ts"), film.len(), "{said}");
     // A burst of five seconds and the six of the film: 70 kB of 170.
@@ -348,12 +343,12 @@ fn keys_of_one_name_take_turns_or_have_a_stream_each() {
         } else {
             recv.wait_for("crew-2: connected to");
         }
-        assert_eq!((first.finish().0, second.finish().0), (0, 0));
+        first.finish_well();
+        second.finish_well();
         recv.wait_for("session of");
         recv.wait_for("session of");
         recv.interrupt();
-        let (code, said) = recv.finish();
-        assert_eq!(code, 0, "{said}");
+        let said = recv.finish_well();
         let written = outputs
             .iter()
             .map(|name| std::fs::read(bed.path(name)).unwrap());

@@ -101,7 +101,7 @@ fn a_multicast_stream_comes_and_goes_by_the_interfaces_that_are_named() {
     }
     assert!(arrived == stream, "{} B", arrived.len());
     send.interrupt();
-    assert_eq!(send.finish().0, 0);
+    send.finish_well();
 }
 
 /// Without a default route, the group cannot be joined, and the error gives the same advice.

@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 pub use ports::free_port;
+use punctual::Watch;
 
 /// Limit for any wait, far longer than the programs need: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,6 +105,7 @@ pub struct Running {
     pub said: String,
     /// Lines that have been read and not taken.
     passed_over: Vec<String>,
+    watch: Option<Watch>,
 }
 
 impl Running {
@@ -130,6 +132,7 @@ impl Running {
             lines,
             said: String::new(),
             passed_over: Vec::new(),
+            watch: Some(Watch::start()),
         }
     }
 
@@ -198,6 +201,16 @@ impl Running {
     pub fn finish(self) -> (i32, String) {
         let (code, said) = self.end();
         (code.expect("it was not killed"), said)
+    }
+
+    /// Waits for the end, which must be a good one. Returns the whole standard error. On a machine
+    /// that is too slow, less than half of the frames may arrive in time, which is an end of its own.
+    pub fn finish_well(mut self) -> String {
+        let watch = self.watch.take().expect("it is taken once");
+        let (code, said) = self.finish();
+        let is_well = code == 0 || code == 5 && watch.allows(false, "frames in time", &[&said]);
+        assert!(is_well, "exit code {code}:\n{said}");
+        said
     }
 
     /// Waits for the end. Returns the exit code, none if it was killed, and the whole standard
