@@ -183,6 +183,8 @@ fn libsrts_listener_writes_the_last_payload_before_we_end() {
             connection.finish(wire.now());
         }
     }
+    // The shutdown leaves.
+    wire.call(&mut caller, to);
     let statistics = caller.connection().expect("connected").statistics();
     let written = tool.whole();
     assert!(
