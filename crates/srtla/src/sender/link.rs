@@ -503,6 +503,22 @@ mod tests {
     }
 
     #[test]
+    fn a_late_packet_is_lost_only_if_a_later_one_has_arrived() {
+        let mut link = link_with(1..=3);
+        let latency = Duration::from_secs(1);
+        let late = link.late_at(Instant::from_millis(2), latency);
+        let is_lost = |link: &Link, number| {
+            let later = late + Duration::from_secs(1);
+            link.has_lost(later, Instant::from_millis(number), latency)
+        };
+        assert!(!is_lost(&link, 2), "the rate may have fallen");
+        link.on_delivered(Instant::from_millis(50), 2);
+        assert!(is_lost(&link, 1) && !is_lost(&link, 2) && !is_lost(&link, 3));
+        let early = Instant::from_millis(51);
+        assert!(!link.has_lost(early, Instant::from_millis(1), latency));
+    }
+
+    #[test]
     fn the_round_trip_of_a_second_copy_is_unknown() {
         let mut link = link_with(1..=1);
         link.on_media(Instant::from_millis(50), 1, 1_332, true);
