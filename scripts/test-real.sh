@@ -40,11 +40,12 @@ main() {
         run srtla_comes_in_by_two_links
         run srtla_goes_out_by_two_links
         run srtla_reaches_libsrt_by_two_links
-        # 1.2 % of the pictures are missing, of which the bar allows 0.5 %.
+        # The bar allows 0.5 % of the pictures to miss. In the model it is 0.34 %; here 1.2 % were
+        # missing before the rules for a fall, and it has not run since.
         if [ -n "${OPEN_FAULTS:-}" ]; then
             run srtla_follows_before_libsrt
         else
-            skip 1 "srtla_follows_before_libsrt misses its bar; OPEN_FAULTS=1 runs it"
+            skip 1 "srtla_follows_before_libsrt has not met its bar yet; OPEN_FAULTS=1 runs it"
         fi
         run srtla_goes_on_when_its_receiver_is_back
         run srtla_carries_the_connection_of_a_caller

@@ -350,6 +350,13 @@ impl Link {
         }
     }
 
+    /// Returns whether a packet that was sent at `sent_at` is lost: it is late, and a later datagram
+    /// has arrived. While none has, the link's rate may have fallen. A link that is dead will be
+    /// taken out of use.
+    pub(super) fn has_lost(&self, now: Instant, sent_at: Instant, latency: Duration) -> bool {
+        self.proven_at > sent_at && now >= self.late_at(sent_at, latency)
+    }
+
     /// Returns the time at which a packet that was sent at `sent_at` counts as late.
     pub(super) fn late_at(&self, sent_at: Instant, latency: Duration) -> Instant {
         let highest = self.rtt.highest();
@@ -493,6 +500,22 @@ mod tests {
             (1_360, 1)
         );
         assert_eq!(link.delivered_at, Instant::from_millis(100));
+    }
+
+    #[test]
+    fn a_late_packet_is_lost_only_if_a_later_one_has_arrived() {
+        let mut link = link_with(1..=3);
+        let latency = Duration::from_secs(1);
+        let late = link.late_at(Instant::from_millis(2), latency);
+        let is_lost = |link: &Link, number| {
+            let later = late + Duration::from_secs(1);
+            link.has_lost(later, Instant::from_millis(number), latency)
+        };
+        assert!(!is_lost(&link, 2), "the rate may have fallen");
+        link.on_delivered(Instant::from_millis(50), 2);
+        assert!(is_lost(&link, 1) && !is_lost(&link, 2) && !is_lost(&link, 3));
+        let early = Instant::from_millis(51);
+        assert!(!link.has_lost(early, Instant::from_millis(1), latency));
     }
 
     #[test]

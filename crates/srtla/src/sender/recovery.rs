@@ -218,28 +218,31 @@ impl Sender {
         }
     }
 
-    /// Sends missing packets again whose copies are late, or for which no time is left to wait.
+    /// Sends missing packets again whose copies are lost, or for which no time is left to wait. A
+    /// copy that cannot arrive in time would delay packets that can.
     pub(super) fn recover(&mut self, now: Instant) {
         let up = || self.links.iter().flatten().filter(|link| link.is_up());
         let fastest = up().map(|link| link.rtt.latest()).min();
-        let Some(fastest) = fastest else {
+        let (Some(fastest), Some(arrival)) = (fastest, self.next_arrival(now)) else {
             return;
         };
+        let needed = arrival.saturating_since(now);
         let mut due = Vec::new();
         for &number in self.wanted.iter().chain(&self.overdue(now)) {
             let Some(kept) = self.memory.get(number) else {
                 continue;
             };
             let left = (kept.taken_at + self.latency).saturating_since(now);
-            let is_late = kept.copy.is_none_or(|copy| {
+            let is_lost = kept.copy.is_none_or(|copy| {
                 let link = self.link(copy.link).filter(|link| link.is_up());
-                link.is_none_or(|link| now >= link.late_at(copy.sent_at, self.latency))
+                link.is_none_or(|link| link.has_lost(now, copy.sent_at, self.latency))
             });
+            let is_urgent = needed <= left && left <= fastest + LEFT_SLACK;
             // A copy that is younger than the fastest round trip may itself have been the hurry.
             let is_young = kept
                 .copy
                 .is_some_and(|copy| kept.copy_count > 1 && now < copy.sent_at + fastest);
-            if is_late || (left <= fastest + LEFT_SLACK && !is_young) {
+            if is_lost || (is_urgent && !is_young) {
                 due.push(number);
             }
         }

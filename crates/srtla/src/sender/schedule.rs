@@ -43,6 +43,12 @@ impl Sender {
         Some(Transmit { link, datagram })
     }
 
+    /// Returns the time at which a packet that leaves next can arrive; `None` without a link.
+    pub(super) fn next_arrival(&self, now: Instant) -> Option<Instant> {
+        let plans = self.plans(now);
+        plans.iter().map(|plan| plan.start + plan.forward).min()
+    }
+
     /// Forgets waiting packets that have arrived by another copy, or that are too old.
     fn expire(&mut self, now: Instant) {
         let latency = self.latency;

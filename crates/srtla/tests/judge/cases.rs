@@ -37,6 +37,22 @@ fn path(rate: u64, delay: u64) -> Path {
     }
 }
 
+fn falling(rate: u64, delay: u64, rates: &'static [(u64, u64)]) -> Path {
+    Path {
+        rates,
+        ..path(rate, delay)
+    }
+}
+
+/// Returns an encoder that follows, over links that fall after 8 s.
+const fn following(most: u64, capacity: u64) -> Source {
+    Source::Following {
+        most,
+        falls_at: 8_000,
+        capacity,
+    }
+}
+
 /// The cases. Delays are of one way.
 pub const CASES: &[Case] = &[
     Case {
@@ -141,23 +157,59 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "the encoder follows 4 to 1 Mbit/s (share of pictures)",
-        source: Source::Following {
-            most: 4_000,
-            falls_at: 8_000,
-            capacity: 1_000,
-        },
+        source: following(4_000, 1_000),
         latency: 1_000,
         paths: || {
-            let falling = |rate, delay, rates| Path {
-                rates,
-                ..path(rate, delay)
-            };
             vec![
                 falling(2_500, 30, &[(8_000, 600)]),
                 falling(1_500, 60, &[(8_000, 400)]),
             ]
         },
         max_missing: 0.5,
+        max_again: 10.0,
+    },
+    Case {
+        name: "4 Mbit/s at most, the links fall from 4 + 3 to 0.6 + 0.4",
+        source: following(4_000, 1_000),
+        latency: 1_000,
+        paths: || {
+            vec![
+                falling(4_000, 10, &[(8_000, 600)]),
+                falling(3_000, 35, &[(8_000, 400)]),
+            ]
+        },
+        max_missing: 0.5,
+        max_again: 10.0,
+    },
+    Case {
+        name: "one link falls from 5 to 1, latency 600 ms",
+        source: following(7_000, 1_000),
+        latency: 600,
+        paths: || vec![falling(5_000, 40, &[(8_000, 1_000)])],
+        max_missing: 0.5,
+        max_again: 10.0,
+    },
+    Case {
+        name: "three links fall from 3 + 6 + 4 to 0.4 + 0.8 + 0.6, latency 2 s",
+        source: following(10_000, 1_800),
+        latency: 2_000,
+        paths: || {
+            vec![
+                falling(3_000, 20, &[(8_000, 400)]),
+                falling(6_000, 50, &[(8_000, 800)]),
+                falling(4_000, 90, &[(8_000, 600)]),
+            ]
+        },
+        max_missing: 0.5,
+        max_again: 10.0,
+    },
+    Case {
+        name: "the better of 6 + 2 falls to 0.5, latency 800 ms",
+        source: following(8_000, 2_500),
+        latency: 800,
+        paths: || vec![falling(6_000, 25, &[(8_000, 500)]), path(2_000, 60)],
+        // The pictures that the fall leaves in the link's queue are missing.
+        max_missing: 1.0,
         max_again: 10.0,
     },
 ];

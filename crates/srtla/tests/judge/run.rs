@@ -21,6 +21,11 @@ const AFTER: Duration = Duration::from_secs(3);
 const FIRST: u32 = 5_000;
 const PICTURE_INTERVAL: Duration = Duration::from_millis(40);
 const PACKET_BYTES: u64 = 1_316;
+/// Least rate of an encoder in kbit/s, pictures from one key frame to the next, and its size in
+/// other pictures: as those of `test:`.
+const LEAST_RATE: u64 = 300;
+const KEY_INTERVAL: usize = 50;
+const KEY_RATIO: u64 = 2;
 
 /// Counts of runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -211,12 +216,14 @@ impl<B: Bond> World<B> {
                     self.media.next_at += PICTURE_INTERVAL;
                     let target = self.bond.target(now);
                     let target = target.map_or(most, |target| target.bits_per_second() / 1_000);
-                    let target = target.min(most);
+                    let target = target.clamp(LEAST_RATE, most);
                     if now >= begin + Duration::from_millis(falls_at + 2_000) {
                         let excess = target as f64 / capacity as f64;
                         self.target_excess = self.target_excess.max(excess);
                     }
-                    self.media.rest += target * 1_000 / 8 / 25;
+                    let is_key = self.media.units.len() % KEY_INTERVAL == KEY_INTERVAL - 1;
+                    let bytes = target * 1_000 / 8 / 25;
+                    self.media.rest += if is_key { KEY_RATIO * bytes } else { bytes };
                     let count = (self.media.rest / PACKET_BYTES).max(1);
                     self.media.rest = self.media.rest.saturating_sub(count * PACKET_BYTES);
                     let numbers: Vec<u32> = (0..count).map(|_| self.caller.send(now)).collect();
