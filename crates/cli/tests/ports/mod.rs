@@ -1,4 +1,4 @@
-//! Ports for programs that are told at which port to listen.
+//! Ports for programs that listen at a given one.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
