@@ -204,7 +204,7 @@ impl Running {
     }
 
     /// Waits for the end, which must be a good one. Returns the whole standard error. On a machine
-    /// that is too slow, less than half of the frames may arrive in time, which is an end of its own.
+    /// that is too slow, less than half of the frames may arrive in time, which is exit code 5.
     pub fn finish_well(mut self) -> String {
         let watch = self.watch.take().expect("it is taken once");
         let (code, said) = self.finish();
