@@ -89,6 +89,10 @@ impl Closing {
     /// Interval between announcements of the end.
     const INTERVAL: Duration = Duration::from_millis(50);
 
+    fn is_open(self) -> bool {
+        matches!(self, Closing::Open)
+    }
+
     /// Returns whether the end is announced now, and counts it if so.
     fn is_announced(&mut self, now: Instant) -> bool {
         let Closing::Announcing { times, next_at } = *self else {

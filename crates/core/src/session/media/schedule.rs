@@ -22,6 +22,8 @@ impl MediaSession {
         }
     }
 
+    /// Binds the waiting packets. Apart, as most calls find none.
+    #[inline(never)]
     fn bind_waiting(&mut self, now: Instant) {
         self.refresh_views(now);
         self.update_standby(now);

@@ -9,7 +9,6 @@ use crate::path_view::PathId;
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
-use crate::session::Closing;
 use crate::session::content::Written;
 use crate::wire;
 
@@ -23,7 +22,7 @@ impl MediaSession {
             false => true,
         };
         let mut paths = self.paths.iter();
-        self.closing == Closing::Open
+        self.closing.is_open()
             && self.due_notice_on(now).is_none()
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
@@ -113,7 +112,7 @@ impl MediaSession {
 
     /// Returns when padding is due on a path; `None` while none is wanted.
     pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
-        if !self.content.has_sent_media || self.closing != Closing::Open {
+        if !self.content.has_sent_media || !self.closing.is_open() {
             return None;
         }
         let need = probing::Need {

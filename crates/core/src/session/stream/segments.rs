@@ -7,8 +7,8 @@ use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
+use crate::session::Event;
 use crate::session::content::Written;
-use crate::session::{Closing, Event};
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
@@ -21,7 +21,7 @@ impl StreamSession {
             let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
             !path.has_notices(now) && !path.has_bound() && !is_probe_due()
         };
-        if self.closing != Closing::Open
+        if !self.closing.is_open()
             || stream.is_window_due
             || stream.says_blocked
             || !self.paths.iter().all(is_silent)
