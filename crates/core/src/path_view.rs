@@ -60,6 +60,11 @@ impl PathSet {
         self.0 &= !(1 << path.0);
     }
 
+    /// Returns the paths of this set that are not in the other one.
+    pub const fn without(self, other: PathSet) -> PathSet {
+        PathSet(self.0 & !other.0)
+    }
+
     /// Returns whether the path is in the set.
     pub const fn contains(self, path: PathId) -> bool {
         self.0 & (1 << path.0) != 0

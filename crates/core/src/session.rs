@@ -89,6 +89,10 @@ impl Closing {
     /// Interval between announcements of the end.
     const INTERVAL: Duration = Duration::from_millis(50);
 
+    fn is_open(self) -> bool {
+        matches!(self, Closing::Open)
+    }
+
     /// Returns whether the end is announced now, and counts it if so.
     fn is_announced(&mut self, now: Instant) -> bool {
         let Closing::Announcing { times, next_at } = *self else {
@@ -312,7 +316,7 @@ impl<C: Content> Session<C> {
     /// Ends the session and announces the end to the peer three times. Unsent data is discarded;
     /// ask [`Session::is_drained`] before.
     pub fn close(&mut self, now: Instant) {
-        if self.closing == Closing::Open {
+        if self.closing.is_open() {
             self.closing = Closing::Announcing {
                 times: 3,
                 next_at: now,

@@ -176,7 +176,7 @@ fn main() {
     for case in &CASES {
         let [short, long] = case.seconds.map(|seconds| count(case.name, seconds));
         let (Some(short), Some(long)) = (short, long) else {
-            println!("not counted: valgrind is not installed");
+            println!("not counted: valgrind is missing (Debian: apt-get install valgrind)");
             return;
         };
         let cost = long.per_packet(short);

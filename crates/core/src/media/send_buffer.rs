@@ -300,25 +300,22 @@ impl SendBuffer {
 
     /// Records that a copy has arrived. Returns whether it is the first.
     pub(crate) fn on_acked(&mut self, id: FrameId, fragment: u16, path: PathId) -> bool {
-        let Some(frame) = self.frame_mut(id) else {
-            return false;
-        };
-        frame.fragments[usize::from(fragment)]
-            .in_flight_on
-            .remove(path);
-        self.on_arrived(FragmentId {
+        let id = FragmentId {
             frame: id,
             fragment,
-        })
+        };
+        self.on_arrived(id, PathSet::only(path))
     }
 
-    /// Marks a fragment as arrived. Returns whether that is new.
-    fn on_arrived(&mut self, id: FragmentId) -> bool {
+    /// Marks a fragment as arrived, whose copies on these paths are in flight no more. Returns
+    /// whether that is new.
+    fn on_arrived(&mut self, id: FragmentId, on: PathSet) -> bool {
         let Some(frame) = self.frame_mut(id.frame) else {
             return false;
         };
-        let state = &mut frame.fragments[usize::from(id.fragment)].state;
-        if core::mem::replace(state, State::Arrived) == State::Arrived {
+        let fragment = &mut frame.fragments[usize::from(id.fragment)];
+        fragment.in_flight_on = fragment.in_flight_on.without(on);
+        if core::mem::replace(&mut fragment.state, State::Arrived) == State::Arrived {
             return false;
         }
         frame.unacked_count -= 1;
@@ -400,11 +397,11 @@ impl SendBuffer {
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
         for index in 0..self.frames.len() {
             let id = FrameId(self.first.0 + index as u64);
-            let lifetime = self.lifetime(id);
-            let frame = &mut self.frames[index];
-            if frame.is_settled() || frame.captured_at + lifetime > now {
+            let frame = &self.frames[index];
+            if frame.is_settled() || self.expiry_of(id, frame) > now {
                 continue;
             }
+            let frame = &mut self.frames[index];
             frame.is_given_up = true;
             if frame.never_sent_count > 0 || frame.bytes.is_growing() {
                 on_late(id);
@@ -417,7 +414,7 @@ impl SendBuffer {
     /// Returns when [`SendBuffer::expire`] is due; it may be too early.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         let oldest = self.frames.front()?;
-        Some(oldest.captured_at + self.lifetime(self.first))
+        Some(self.expiry_of(self.first, oldest))
     }
 
     /// Returns whether no frame is kept any more.
@@ -425,11 +422,13 @@ impl SendBuffer {
         self.frames.is_empty()
     }
 
-    fn lifetime(&self, id: FrameId) -> Duration {
-        match self.groups.outlives_deadline(id) {
+    /// Returns when a kept frame is given up.
+    fn expiry_of(&self, id: FrameId, frame: &OutgoingFrame) -> Instant {
+        let lifetime = match self.groups.outlives_deadline(id) {
             true => KEY_FRAME_LIFETIME,
-            false => self.lifetime_of(id),
-        }
+            false => self.lifetime_in(frame),
+        };
+        frame.captured_at + lifetime
     }
 
     fn frame(&self, id: FrameId) -> Option<&OutgoingFrame> {

@@ -126,7 +126,7 @@ impl MediaSession {
         is_new: bool,
         is_whole: bool,
     ) -> Result<FrameId, SendFrameError> {
-        if self.closing != Closing::Open {
+        if !self.closing.is_open() {
             return Err(SendFrameError::Closed);
         }
         self.content.expire_frames(now, &mut self.output);
@@ -448,7 +448,7 @@ impl Hooks for Media {
                 .idle
                 .probe(now, &mut session.paths, &mut session.questions);
         }
-        session.closing != Closing::Open || !session.content.is_quiet(now, &session.paths)
+        !session.closing.is_open() || !session.content.is_quiet(now, &session.paths)
     }
 
     #[inline]

@@ -20,7 +20,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::content::Hooks;
 use super::content::Written;
 use super::next_timer::{NextTimer, Timer};
-use super::{Closing, Event, Session};
+use super::{Event, Session};
 use crate::config::{Config, ConfigError, StreamConfig};
 use crate::copies::CopyAllowance;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -232,7 +232,7 @@ impl Hooks for Stream {
             session.bind_segments(now);
         }
         let (sizes, paths) = (&session.sizes, &mut session.paths);
-        session.closing != Closing::Open || !session.content.is_quiet(now, sizes, paths)
+        !session.closing.is_open() || !session.content.is_quiet(now, sizes, paths)
     }
 
     fn is_stirred(session: &mut StreamSession, _now: Instant) -> bool {
@@ -326,7 +326,7 @@ impl Hooks for Stream {
     }
 
     fn handle_timeout(session: &mut StreamSession, now: Instant) {
-        if session.closing == Closing::Open {
+        if session.closing.is_open() {
             session.content.on_blocked_timeout(now);
             session.handle_path_timeouts(now);
             let (content, sizes) = (&mut session.content, &session.sizes);

@@ -15,7 +15,7 @@ impl<C: Content> Session<C> {
     /// change anything. [`Timer::Pacing`]: nothing else is due at that moment.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let mut next = NextTimer::none();
-        let is_open = self.closing == Closing::Open;
+        let is_open = self.closing.is_open();
         let is_sender = self.content.is_sender();
         let kept = |path: &&Path| path.state() != PathState::Removed;
         let is_in_use = |path: &&Path| is_open && (is_sender || !path.is_at_rest());

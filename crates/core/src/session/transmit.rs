@@ -2,7 +2,7 @@
 
 use anabranch_units::{Ecn, Instant};
 
-use super::{Closing, Content, Session, Transmit};
+use super::{Content, Session, Transmit};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
@@ -151,7 +151,7 @@ impl<C: Content> Session<C> {
     }
 
     fn write_tracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.closing != Closing::Open {
+        if !self.closing.is_open() {
             return None;
         }
         let start = buf.len();

@@ -367,10 +367,14 @@ impl SendStream {
 
     /// Records that a piece has left by a path, in the packet of this number.
     pub(crate) fn on_sent(&mut self, chunk: &Chunk, on: PathId, packet_number: u64) {
-        if chunk.offset == self.next_offset {
-            self.cut(chunk);
-        }
-        if let Some(segment) = self.segment_mut(chunk.offset) {
+        let segment = match chunk.offset == self.next_offset {
+            true => {
+                self.cut(chunk);
+                self.segments.back_mut()
+            }
+            false => self.segment_mut(chunk.offset),
+        };
+        if let Some(segment) = segment {
             segment.packet_number = packet_number;
             segment.last_on = on;
             segment.has_left = true;

@@ -10,8 +10,9 @@ pub(super) const MAX: u64 = (1 << 62) - 1;
 #[inline]
 pub(super) fn write(value: u64, out: &mut Vec<u8>) {
     // Most are small.
-    match u8::try_from(value) {
-        Ok(byte @ 0..=0x3f) => out.push(byte),
+    match value {
+        0..=0x3f => out.push(value as u8),
+        0x40..=0x3fff => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
         _ => write_longer(value, out),
     }
 }
@@ -19,10 +20,7 @@ pub(super) fn write(value: u64, out: &mut Vec<u8>) {
 fn write_longer(value: u64, out: &mut Vec<u8>) {
     assert!(value <= MAX, "an integer too large for the wire: {value}");
     match value {
-        0..=0x3fff => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
-        0x4000..=0x3fff_ffff => {
-            out.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes());
-        }
+        0..=0x3fff_ffff => out.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
         _ => out.extend_from_slice(&(value | 0xc000_0000_0000_0000).to_be_bytes()),
     }
 }

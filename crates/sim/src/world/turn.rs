@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_core::media::DropReason;
-use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer};
+use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer, Transmit};
 use anabranch_units::Instant;
 use bytes::Bytes;
 
@@ -180,33 +180,17 @@ impl<O: Observer> Turn<'_, O> {
         if side == Side::Sender && self.flow.truth.is_some() {
             self.update_oracle();
         }
-        let flow = &mut *self.flow;
-        let end = &mut flow.ends[side as usize];
         loop {
             self.buffers.datagram.clear();
-            let transmit = end.endpoint.poll_transmit(now, &mut self.buffers.datagram);
+            let endpoint = &mut self.flow.ends[side as usize].endpoint;
+            let transmit = endpoint.poll_transmit(now, &mut self.buffers.datagram);
             let Some(transmit) = transmit else {
                 break;
             };
-            let datagram = Datagram {
-                event: PacketEvent {
-                    flow: self.flow_id,
-                    path: transmit.path,
-                    direction: side.direction(),
-                    size_bytes: transmit.size as u32 + end.overhead_bytes,
-                    fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
-                        frame: frame.0 as u32,
-                        fragment,
-                    }),
-                    reason: Some(transmit.reason),
-                },
-                session: flow.session,
-                route: flow.paths[transmit.path.index()].route,
-                ecn: transmit.ecn,
-                payload: &self.buffers.datagram,
-            };
-            self.traffic.send(now, &datagram, self.observer);
+            self.send(side, &transmit);
         }
+        let flow = &mut *self.flow;
+        let end = &mut flow.ends[side as usize];
         let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
             if let (Event::FrameDropped { id, .. }, Work::Frames(source)) =
@@ -240,6 +224,29 @@ impl<O: Observer> Turn<'_, O> {
         }
         let deadline = end.endpoint.poll_timeout();
         end.deadline = deadline.map(|(at, timer)| (at.max(now), timer));
+    }
+
+    /// Hands the datagram in the buffer to the network. Apart, as half of the turns send none.
+    #[inline(never)]
+    fn send(&mut self, side: Side, transmit: &Transmit) {
+        let datagram = Datagram {
+            event: PacketEvent {
+                flow: self.flow_id,
+                path: transmit.path,
+                direction: side.direction(),
+                size_bytes: transmit.size as u32 + self.flow.ends[side as usize].overhead_bytes,
+                fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
+                    frame: frame.0 as u32,
+                    fragment,
+                }),
+                reason: Some(transmit.reason),
+            },
+            session: self.flow.session,
+            route: self.flow.paths[transmit.path.index()].route,
+            ecn: transmit.ecn,
+            payload: &self.buffers.datagram,
+        };
+        self.traffic.send(self.now, &datagram, self.observer);
     }
 
     /// Shows an oracle the state of the links. This requires that all packets sent so far have been

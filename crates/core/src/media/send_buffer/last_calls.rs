@@ -49,13 +49,18 @@ impl SendBuffer {
 
     /// Returns the time of the next [`SendBuffer::last_calls`]; it may be too early.
     pub(crate) fn next_last_call(&self) -> Option<Instant> {
-        let copies = self.last_calls.copies.iter();
-        let of_copies = copies.map(|(at, _)| *at).min();
         let of_frames = self.frame(self.last_calls.next).and_then(|frame| {
             let lead = self.last_calls.lead?;
             Some(self.deadline_of(frame).saturating_sub(lead))
         });
-        of_copies.into_iter().chain(of_frames).min()
+        match self.last_calls.copies.is_empty() {
+            // The usual case.
+            true => of_frames,
+            false => {
+                let copies = self.last_calls.copies.iter().map(|(at, _)| *at);
+                copies.chain(of_frames).min()
+            }
+        }
     }
 
     /// Appends the fragments whose last calls have come, of those that have been sent and neither

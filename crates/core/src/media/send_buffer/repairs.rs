@@ -294,7 +294,7 @@ impl SendBuffer {
         let pieces = self.frames[index].pieces((symbol - self.frames[index].first_symbol) as u16);
         let mut is_new = false;
         for fragment in pieces {
-            is_new |= self.on_arrived(FragmentId { frame, fragment });
+            is_new |= self.on_arrived(FragmentId { frame, fragment }, PathSet::EMPTY);
         }
         is_new
     }

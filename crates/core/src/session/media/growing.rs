@@ -4,7 +4,6 @@ use anabranch_units::Instant;
 
 use super::{Media, MediaSession, Views, admission};
 use crate::media::{Frame, FrameId, SendFrameError};
-use crate::session::Closing;
 
 impl MediaSession {
     /// Begins a frame with its first bytes. More follow by [`append`](Self::append), and its end by
@@ -43,7 +42,7 @@ impl MediaSession {
     /// # Errors
     /// [`SendFrameError`]; the bytes are then not appended, and the frame goes on without them.
     pub fn append(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SendFrameError> {
-        if self.closing != Closing::Open {
+        if !self.closing.is_open() {
             return Err(SendFrameError::Closed);
         }
         self.content.expire_frames(now, &mut self.output);

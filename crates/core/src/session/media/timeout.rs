@@ -3,13 +3,12 @@
 use anabranch_units::Instant;
 
 use super::{Media, MediaSession};
-use crate::session::Closing;
 use crate::session::output::Output;
 
 impl MediaSession {
     pub(super) fn handle_media_timeout(&mut self, now: Instant) {
         self.content.reception.deliver_due(now, &mut self.output);
-        if self.closing != Closing::Open {
+        if !self.closing.is_open() {
             return;
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);

@@ -9,7 +9,6 @@ use super::mtu::segment_bytes;
 use super::{Stream, StreamSession};
 use crate::config::Config;
 use crate::path::Path;
-use crate::session::Closing;
 use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
@@ -176,7 +175,7 @@ impl StreamSession {
     }
 
     fn open_stream(&mut self) -> Result<&mut Stream, WriteStreamError> {
-        if self.closing != Closing::Open {
+        if !self.closing.is_open() {
             return Err(WriteStreamError::Closed);
         }
         match &mut self.content {
