@@ -1,4 +1,4 @@
-//! Ports for programs that listen at a given one.
+//! Ports for programs that take the port on which they listen as an argument.
 
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
