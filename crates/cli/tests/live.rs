@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bed::{Running, anabranch, free_port, keygen, wait_for_bytes};
+use bed::{Running, UNHURRIED, anabranch, free_port, keygen, wait_for_bytes};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -39,10 +39,15 @@ impl Bed {
     }
 
     fn recv(&self, output: &Path, stdout: Stdio) -> Running {
+        self.recv_with(&[], output, stdout)
+    }
+
+    fn recv_with(&self, options: &[&str], output: &Path, stdout: Stdio) -> Running {
         let mut command = anabranch();
         command.args(["recv", "--listen", &self.address, "--key"]);
         command.arg(self.path("receiver.key"));
-        command.args(["--allow", &self.sender_public]).arg(output);
+        command.args(["--allow", &self.sender_public]);
+        command.args(options).arg(output);
         Running::of(command.stdin(Stdio::null()).stdout(stdout))
     }
 
@@ -77,7 +82,7 @@ fn wait(span: Duration) {
 const TEST_PICTURE: &str = "test:";
 
 fn assert_that_a_second_receiver_goes_on(bed: &Bed, mut send: Running) {
-    let mut second = bed.recv(&bed.path("second.ts"), Stdio::null());
+    let mut second = bed.recv_with(&UNHURRIED, &bed.path("second.ts"), Stdio::null());
     second.wait_for("connected to ");
     send.wait_for("connected again");
     wait_for_bytes(&bed.path("second.ts"), 1);
