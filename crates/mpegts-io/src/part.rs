@@ -21,7 +21,7 @@ pub struct Part {
     pub is_last: bool,
     /// Importance of the whole unit.
     pub importance: Importance,
-    /// Of the last part, the arrival times of the unit's packets; `None`: unknown.
+    /// Arrival times of the unit's packets, with the last part; `None`: unknown.
     pub arrivals: Option<ArrivalTimes>,
 }
 
