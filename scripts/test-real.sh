@@ -36,6 +36,7 @@ main() {
     if prepare_other_protocols; then
         run srt_comes_in_and_goes_out
         run srt_recovers_what_a_link_loses
+        run srt_receivers_have_all_before_the_end
         run libsrt_and_our_ends_understand_each_other
         run srtla_comes_in_by_two_links
         run srtla_goes_out_by_two_links
@@ -273,7 +274,7 @@ prepare_other_protocols() {
     local entry
     for entry in "${wanted[@]}"; do
         if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
-            skip 13 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            skip 14 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
             return 1
         fi
     done
@@ -394,6 +395,33 @@ srt_recovers_what_a_link_loses() {
         return 1
     fi
     has_pictures "$folder/cam.ts" 190 && has_pictures "$folder/player.ts" 190
+}
+
+# A stream leaves to libsrt, which listens and which calls, with a latency of two seconds. The
+# program ends with the last picture; both have all that the file has.
+srt_receivers_have_all_before_the_end() {
+    local parameters="latency=2000&streamid=cam"
+    start listener bash -c "exec srt-live-transmit -q -autoreconnect:no -chunk:1316 \
+        'srt://:17208?mode=listener&$parameters' file://con >'$folder/listener.ts'"
+    start recv "$program" recv --listen cam=udp://127.0.0.1:17209 --metrics 17207 "$folder/all.ts" \
+        "srt://127.0.0.1:17208?$parameters" "srt://:17219?$parameters"
+    await recv 10 "17208: connected" || return 1
+    start caller bash -c "exec srt-live-transmit -q -autoreconnect:no -chunk:1316 \
+        'srt://127.0.0.1:17219?$parameters' file://con >'$folder/caller.ts'"
+    await recv 10 'stream "cam", is connected' || return 1
+    camera 4 mpegts "udp://127.0.0.1:17209?pkt_size=1316"
+    local receivers name
+    receivers=$("$program" top 17207 --once | grep -c "active .* 2000$")
+    if [ "$receivers" -ne 2 ]; then
+        "$program" top 17207 --once
+        return 1
+    fi
+    ends "${processes[1]}" recv && wait "${processes[0]}" "${processes[2]}"
+    grep -h "sent again" "$folder/recv.log" | sed 's/^/        /'
+    for name in listener caller; do
+        cmp "$folder/all.ts" "$folder/$name.ts" || return 1
+    done
+    has_pictures "$folder/all.ts" 95
 }
 
 libsrt_and_our_ends_understand_each_other() {

@@ -31,7 +31,7 @@ const STREAMS: [Section; 2] = [
     },
     Section {
         name: "statistics",
-        about: "names at /metrics of --metrics, of streams and of paths",
+        about: "names at /metrics of --metrics, of streams, paths and outputs",
         list: statistics,
     },
 ];
@@ -66,8 +66,11 @@ fn statistics() -> String {
     let of_streams = metrics::OF_STREAMS.iter().map(|of| (of.name, of.help));
     let of_paths = metrics::OF_PATHS.iter().map(|of| (of.name, of.help));
     let others = metrics::OF_REASONS.into_iter().chain([metrics::OF_STATES]);
+    let of_outputs = metrics::OF_OUTPUTS.iter().map(|of| (of.name, of.help));
+    let of_connections = metrics::OF_CONNECTIONS.iter().map(|of| (of.name, of.help));
     let all = of_streams.chain(of_paths).chain(others);
-    all.map(|(name, help)| format!("{name:<43} {help}\n"))
+    let all = all.chain(of_outputs).chain(of_connections);
+    all.map(|(name, help)| format!("{name:<45} {help}\n"))
         .collect()
 }
 
@@ -84,6 +87,11 @@ mod tests {
                 "{name}"
             );
         }
-        assert!(all.contains("anabranch_path_rtt_seconds "));
+        for name in [
+            "anabranch_path_rtt_seconds ",
+            "anabranch_output_rtt_seconds ",
+        ] {
+            assert!(all.contains(name), "{name}");
+        }
     }
 }

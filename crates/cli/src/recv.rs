@@ -2,10 +2,12 @@
 
 mod allowance;
 mod destination;
+mod ending;
 mod listen;
 mod outputs;
 mod pairing;
 mod places;
+mod receivers;
 mod returns;
 mod senders;
 mod stream;
@@ -576,25 +578,5 @@ impl Studio<'_> {
         let warning = self.slowness.due_report(now, lateness);
         warning.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
-    }
-
-    /// Waits until all streams have written their frames.
-    fn finish(&mut self) -> anyhow::Result<()> {
-        for (_, worker) in std::mem::take(&mut self.streams) {
-            drop(worker.sessions);
-            if let Err(panic) = worker.thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-        if !self.others.is_empty() {
-            self.manner.stop.stop();
-        }
-        for thread in self.others.drain(..) {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
-        self.take_results();
-        self.worst.take().map_or(Ok(()), Err)
     }
 }

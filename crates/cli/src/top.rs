@@ -2,6 +2,7 @@
 
 mod about;
 mod client;
+mod outputs;
 mod view;
 
 use std::io::{self, IsTerminal};

@@ -4,7 +4,7 @@
 mod bed;
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use anabranch_net::Clock;
 use anabranch_srt::{Caller, Entropy, Settings};
@@ -142,6 +142,20 @@ fn what_does_not_fit_together_is_refused() {
     }
 }
 
+/// Waits until a program's status is as wanted.
+fn wait_for_status(metrics: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut tries = 0;
+    loop {
+        let status: Value = serde_json::from_str(&get(metrics, "/status.json").2).unwrap();
+        if is_wanted(&status) {
+            return status;
+        }
+        tries += 1;
+        assert!(tries < 200, "{status:#}");
+        std::thread::park_timeout(std::time::Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn streams_of_other_protocols_are_seen_by_their_names() {
     let bed = Bed::new();
@@ -157,20 +171,10 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     recv.wait_for("van: listening at ");
     let film = transport_stream(60);
     send_film(port, &film);
-    let wait_for = |is_wanted: &dyn Fn(&Value) -> bool| {
-        let mut tries = 0;
-        loop {
-            let status: Value = serde_json::from_str(&get(&metrics, "/status.json").2).unwrap();
-            if is_wanted(&status["streams"][0]) {
-                return status;
-            }
-            tries += 1;
-            assert!(tries < 200, "{status:#}");
-            std::thread::park_timeout(std::time::Duration::from_millis(100));
-        }
-    };
-    let bytes = |stream: &Value| stream["counters"]["delivered_bytes"].as_u64();
-    let status = wait_for(&|stream| bytes(stream) == Some(film.len() as u64));
+    let status = wait_for_status(&metrics, |status| {
+        let bytes = &status["streams"][0]["counters"]["delivered_bytes"];
+        bytes.as_u64() == Some(film.len() as u64)
+    });
     let stream = &status["streams"][0];
     for (field, value) in [("name", "van"), ("protocol", "udp"), ("carries", "video")] {
         assert_eq!(stream[field], value, "{status:#}");
@@ -198,7 +202,9 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         assert!(shown.contains("heard last "), "{shown}");
     }
     // After ten seconds the session is over, but still in the status.
-    let status = wait_for(&|stream| stream["connected"] == false);
+    let status = wait_for_status(&metrics, |status| {
+        status["streams"][0]["connected"] == false
+    });
     assert!(
         status["streams"][0]["silent_s"].as_f64() > Some(9.0),
         "{status:#}"
@@ -397,4 +403,113 @@ fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
     for reason in ["wrong passphrase", "no stream of this ID"] {
         assert!(said.contains(reason), "{said}");
     }
+}
+
+/// Receives as libsrt does: payloads that are not due when the connection ends are lost. Returns
+/// the others.
+fn call_until_the_end(to: SocketAddr) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let step = std::time::Duration::from_millis(1);
+        socket.set_read_timeout(Some(step)).unwrap();
+        let (clock, mut buffer, mut received) = (Clock::start(), [0; 1_500], Vec::new());
+        let settings = Settings {
+            receive_latency: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(60),
+            ..Settings::default()
+        };
+        let entropy = Entropy::new(&[3; 32]);
+        let mut caller = Caller::new(clock.now(), to, Some("van"), settings, entropy);
+        while caller.closed().is_none() {
+            if let Ok((length, _)) = socket.recv_from(&mut buffer) {
+                caller.handle_datagram(clock.now(), &buffer[..length]);
+            }
+            let now = clock.now();
+            caller.handle_timeout(now);
+            if let Some(connection) = caller.connection() {
+                let due = core::iter::from_fn(|| connection.poll_payload(now));
+                received.extend(due.flat_map(|delivered| delivered.payload));
+            }
+            while let Some(datagram) = caller.poll_transmit(now) {
+                socket.send_to(&datagram, to).unwrap();
+            }
+        }
+        received
+    })
+}
+
+/// An output by SRT has statistics, which are no stream's, and its receiver gets the last packets.
+#[test]
+fn receivers_by_srt_are_seen_and_get_all_before_the_end() {
+    let bed = Bed::new();
+    let (feed, port) = (free_port(), free_port());
+    let source = format!("van=udp://127.0.0.1:{feed}");
+    let output = format!("srt://127.0.0.1:{port}?mode=listener&streamid=van");
+    let stats = bed.text("stats.json");
+    let options = ["--metrics", "0", "--stats", &stats];
+    let recv = [&["recv", "--listen", &source][..], &options, &[&output]].concat();
+    let mut recv = Running::start(&recv);
+    let line = recv.wait_for("metrics at http://");
+    let metrics = line.split_once("http://").unwrap().1;
+    let metrics = metrics.strip_suffix("/metrics").unwrap().to_owned();
+    recv.wait_for("van: listening at ");
+    let receiving = call_until_the_end((Ipv4Addr::LOCALHOST, port).into());
+    recv.wait_for("is connected");
+    let film = transport_stream(85);
+    send_film(feed, &film);
+    let bytes = film.len() as u64;
+    let status = wait_for_status(&metrics, |status| {
+        let sent = &status["outputs"][0]["connections"][0]["counters"]["sent_bytes"];
+        sent.as_u64() == Some(bytes)
+    });
+    let output = &status["outputs"][0];
+    let connection = &output["connections"][0];
+    for (value, expected) in [
+        (&output["stream"], Value::from("van")),
+        (&output["mode"], "listener".into()),
+        (&output["name"], format!("srt://127.0.0.1:{port}").into()),
+        (&connection["stream_id"], "van".into()),
+        (&connection["state"], "active".into()),
+        (&connection["latency_s"], 5.0.into()),
+        (
+            &status["streams"].as_array().unwrap().len().into(),
+            1.into(),
+        ),
+        (&status["total"]["sent_bytes"], 0.into()),
+        (&status["total"]["delivered_bytes"], bytes.into()),
+    ] {
+        assert_eq!(*value, expected, "{status:#}");
+    }
+    assert!(
+        connection["rtt_s"]["avg"].as_f64() > Some(0.0),
+        "{status:#}"
+    );
+    let (_, _, text) = get(&metrics, "/metrics");
+    let sent = text
+        .lines()
+        .find(|line| line.starts_with("anabranch_output_sent_bytes_total{"));
+    assert!(
+        sent.is_some_and(|line| line.ends_with(&format!(" {bytes}"))),
+        "{text}"
+    );
+    if cfg!(feature = "top") {
+        let shown = run(&["top", &metrics, "--once"]);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains("receivers by SRT"), "{shown}");
+    }
+    // More comes, and the end with it.
+    send_film(feed, &film);
+    wait_for_status(&metrics, |status| {
+        status["total"]["delivered_bytes"].as_u64() == Some(2 * bytes)
+    });
+    recv.interrupt();
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains(" reported missing, "), "{said}");
+    assert!(
+        receiving.join().unwrap() == film.repeat(2),
+        "the end is missing"
+    );
+    let lines = std::fs::read_to_string(bed.path("stats.json")).unwrap();
+    assert!(lines.contains("\"state\":\"ending\""), "{lines}");
 }

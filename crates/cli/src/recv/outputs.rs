@@ -13,6 +13,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::Instant;
 use anyhow::{Context, anyhow};
 
+use super::receivers;
 use super::stream::Manner;
 use crate::allowed::StreamName;
 
@@ -32,8 +33,8 @@ pub(super) enum Outputs {
 pub(super) struct Writer {
     output: RetriedOutput,
     name: String,
-    /// Name of the stream.
-    stream: String,
+    /// Name of the stream. Observers read it: outputs may be shared.
+    stream: Arc<Mutex<String>>,
     failure: SharedFailure,
     observation: Arc<Observation>,
 }
@@ -144,17 +145,26 @@ impl Writer {
     ) -> anyhow::Result<Self> {
         let Manner { clock, stop, .. } = manner;
         let output = Output::open(name, rotation, clock, stop)?;
+        let receivers = output.receivers();
+        let (name, stream) = (name.to_string(), stream.as_str().to_owned());
+        let stream = Arc::new(Mutex::new(stream));
+        if let Some(receivers) = receivers {
+            let look = receivers::look(name.clone(), Arc::clone(&stream), receivers, *clock);
+            manner.observation.watch_output(look);
+        }
         Ok(Writer {
             output: RetriedOutput::new(output),
-            name: name.to_string(),
-            stream: stream.as_str().to_owned(),
+            name,
+            stream,
             failure: SharedFailure::default(),
             observation: Arc::clone(&manner.observation),
         })
     }
 
     fn begin_session(&mut self, stream: &StreamName, now: Instant) {
-        stream.as_str().clone_into(&mut self.stream);
+        let mut current = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.as_str().clone_into(&mut current);
+        drop(current);
         self.output.begin_session(now);
     }
 
@@ -185,7 +195,8 @@ impl Writer {
             }
         }
         let happening = happening(name, event);
-        self.observation.on_stream_event(&self.stream, happening);
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.observation.on_stream_event(&stream, happening);
     }
 }
 
@@ -273,6 +284,15 @@ impl Lane {
                 self.dropped_count += 1;
             }
             Err(TrySendError::Disconnected(_)) => self.queue = None,
+        }
+    }
+}
+
+impl Drop for Outputs {
+    /// Ends all queues before the first thread is awaited: ends of SRT outputs take a while.
+    fn drop(&mut self) {
+        if let Outputs::Several(lanes) = self {
+            lanes.iter_mut().for_each(|lane| lane.queue = None);
         }
     }
 }

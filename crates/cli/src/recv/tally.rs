@@ -12,8 +12,8 @@ use crate::allowed::{self, Allowed, StreamName};
 
 /// Pause after which another session begins.
 const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);
-/// Silence after which a link is suspect: SRTLA senders send something each second.
-const SUSPECT_AFTER: Duration = Duration::from_secs(3);
+/// Silence after which a link is suspect: SRT and SRTLA send something each second.
+pub(super) const SUSPECT_AFTER: Duration = Duration::from_secs(3);
 
 /// Counters of a stream.
 #[derive(Debug)]

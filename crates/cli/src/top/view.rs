@@ -8,7 +8,7 @@ use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::about;
+use super::{about, outputs};
 use crate::view::{KeyAction, StreamView, megabits, ruled};
 
 /// Known state of the program, and the user's choices.
@@ -57,7 +57,11 @@ impl View {
 pub(super) fn text(view: &View, width: u16) -> String {
     let streams = view.status().map_or(&[][..], |status| &status.streams);
     let path_count = streams.get(view.stream).map_or(0, |of| of.paths.len());
-    let height = 30 + streams.len().min(8) + path_count * 3;
+    let outputs_height = view.status().map_or(0, |status| {
+        let stream = streams.get(view.stream).map_or("", |of| &of.name);
+        outputs::height(status, stream)
+    });
+    let height = 30 + streams.len().min(8) + path_count * 3 + outputs_height;
     let backend = TestBackend::new(width.max(20), height as u16);
     let Ok(mut terminal) = ratatui::Terminal::new(backend);
     let Ok(_) = terminal.draw(|frame| draw(frame, view));
@@ -81,10 +85,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         0 | 1 => 0,
         count => (count as u16 + 1).min(frame.area().height / 3),
     };
-    let [head, list, body] = Layout::vertical([
+    let stream_name = stream.map_or("", |stream| &stream.name);
+    let outputs_height = outputs::height(status, stream_name) as u16;
+    let [head, list, body, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(list_height),
         Constraint::Fill(1),
+        Constraint::Length(outputs_height.min(frame.area().height / 3)),
     ])
     .areas(frame.area());
     draw_head(frame, head, view, status);
@@ -100,6 +107,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
             let text = "no session yet: nothing has come from a peer";
             frame.render_widget(Paragraph::new(text), body);
         }
+    }
+    if outputs_height > 0 {
+        outputs::draw(frame, foot, status, stream_name);
     }
 }
 

@@ -1,0 +1,38 @@
+//! The end of `recv`.
+
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_observe::service;
+
+use super::{LOOK_INTERVAL, Studio};
+
+impl Studio<'_> {
+    /// Waits until all streams have written their frames, and SRT's receivers have delivered them.
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
+        let workers = std::mem::take(&mut self.streams).into_values();
+        // All streams end together: a thread ends when its channel is dropped.
+        let threads: Vec<_> = workers.map(|worker| worker.thread).collect();
+        let clock = self.manner.clock;
+        threads.into_iter().for_each(|thread| join(thread, &clock));
+        if !self.others.is_empty() {
+            self.manner.stop.stop();
+        }
+        self.others
+            .drain(..)
+            .for_each(|thread| join(thread, &clock));
+        self.take_results();
+        self.worst.take().map_or(Ok(()), Err)
+    }
+}
+
+/// Waits for a thread, as a main thread that is alive.
+fn join(thread: JoinHandle<()>, clock: &Clock) {
+    while !thread.is_finished() {
+        std::thread::park_timeout(LOOK_INTERVAL);
+        service::turn(clock.now(), true);
+    }
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

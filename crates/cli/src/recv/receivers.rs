@@ -1,0 +1,61 @@
+//! Receivers of SRT outputs for the statistics.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_mpegts_io::{SrtReceiver, SrtReceivers};
+use anabranch_net::Clock;
+use anabranch_observe::status::ConnectionCounters;
+use anabranch_observe::{ConnectionLook, OutputLook};
+use anabranch_units::Instant;
+
+use super::tally::SUSPECT_AFTER;
+
+/// Returns a function that takes samples of an output, which it does not keep open.
+pub(super) fn look(
+    name: String,
+    stream: Arc<Mutex<String>>,
+    receivers: SrtReceivers,
+    clock: Clock,
+) -> impl Fn() -> OutputLook + Send + 'static {
+    move || {
+        let now = clock.now();
+        let connections = receivers.get().into_iter();
+        let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+        OutputLook {
+            name: name.clone(),
+            stream: stream.clone(),
+            protocol: "srt",
+            calls: receivers.calls(),
+            connection_count: receivers.count(),
+            connections: connections.map(|its| connection(its, now)).collect(),
+        }
+    }
+}
+
+fn connection(receiver: SrtReceiver, now: Instant) -> ConnectionLook {
+    let counted = receiver.statistics;
+    let state = match now.saturating_since(receiver.heard_at) < SUSPECT_AFTER {
+        _ if receiver.is_ending => "ending",
+        true => "active",
+        false => "suspect",
+    };
+    ConnectionLook {
+        number: receiver.number,
+        peer: receiver.peer,
+        stream_id: receiver.stream_id,
+        state,
+        began_at: receiver.began_at,
+        heard_at: receiver.heard_at,
+        latency: receiver.latency,
+        rtt: counted.rtt,
+        loss_ratio: receiver.loss_ratio,
+        counters: ConnectionCounters {
+            sent_packets: counted.sent_packets,
+            sent_bytes: counted.sent_bytes,
+            retransmitted_packets: counted.retransmitted_packets,
+            retransmitted_bytes: counted.retransmitted_bytes,
+            lost_packets: counted.reported_lost_packets,
+            dropped_packets: counted.send_dropped_packets,
+        },
+    }
+}
