@@ -473,7 +473,7 @@ impl CongestionController for DelayBbr {
         self.opening.on_source_rate(rate);
     }
 
-    /// Of an only path it needs no more than the session's state.
+    /// Returns `false`: of an only path the session's state suffices.
     fn looks_at_only_path(&self) -> bool {
         false
     }

@@ -52,7 +52,7 @@ impl Watch {
     }
 
     /// Returns whether times can be judged: neither this thread was late, nor a program whose
-    /// output is in `said`. Otherwise prints what is not judged, although the test passes.
+    /// output is in `said`. Otherwise prints the name of the omitted check; the test passes.
     fn can_judge(&self, what: &str, said: &[&str]) -> bool {
         let worst = *self.worst.lock().unwrap_or_else(PoisonError::into_inner);
         let is_reported = said.iter().any(|said| said.contains(REPORT));
