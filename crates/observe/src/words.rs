@@ -128,8 +128,8 @@ pub const DROPPED: Word = Word {
 pub const RECEIVER_LATENCY: Word = Word {
     key: "receiver-latency",
     head: "latency ms",
-    meaning: "SRT's latency in milliseconds: each packet leaves the receiver at this time after its \
-              origin; the larger value of both ends counts",
+    meaning: "SRT's latency in milliseconds: each packet leaves the receiver at this time after \
+              its origin; the larger value of both ends counts",
 };
 
 /// Figures of the dashboard, including those of `top`.

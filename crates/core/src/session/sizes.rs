@@ -35,8 +35,8 @@ impl Sizes {
         f64::from(self.fragment_bytes) / f64::from(self.max_packet_bytes)
     }
 
-    /// Returns the largest payload in packets of `packet_bytes`. It is a multiple of the unit unless
-    /// it is the configured size.
+    /// Returns the largest payload in packets of `packet_bytes`. It is a multiple of the unit
+    /// unless it is the configured size.
     pub(super) fn fragment_bytes_in(&self, packet_bytes: u32) -> u16 {
         let room = packet_bytes.saturating_sub(self.header_bytes);
         if room >= u32::from(self.fragment_bytes) {

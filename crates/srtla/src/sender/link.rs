@@ -350,9 +350,9 @@ impl Link {
         }
     }
 
-    /// Returns whether a packet that was sent at `sent_at` is lost: it is late, and a later datagram
-    /// has arrived. While none has, the link's rate may have fallen. A link that is dead will be
-    /// taken out of use.
+    /// Returns whether a packet that was sent at `sent_at` is lost: it is late, and a later
+    /// datagram has arrived. While none has, the link's rate may have fallen. A link that is dead
+    /// will be taken out of use.
     pub(super) fn has_lost(&self, now: Instant, sent_at: Instant, latency: Duration) -> bool {
         self.proven_at > sent_at && now >= self.late_at(sent_at, latency)
     }

@@ -9,8 +9,9 @@ use anabranch_units::{DataRate, Duration};
 const SHARE: f64 = 0.8;
 /// Share of a datagram that is media: 1,316 of 1,360 bytes.
 const MEDIA_SHARE: f64 = 0.967;
-/// Time in which the backlog is to drain; the crate `core` has the same. A longer one keeps pictures
-/// waiting when a link's rate falls, and a shorter one lowers the target after each key frame.
+/// Time in which the backlog is to drain; the crate `core` has the same. A longer one keeps
+/// pictures waiting when a link's rate falls, and a shorter one lowers the target after each key
+/// frame.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// Returns the bitrate of media that links of `rates` carry while `backlog` bytes wait.
