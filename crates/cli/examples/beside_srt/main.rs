@@ -1,6 +1,7 @@
 //! Compares `anabranch send` and `recv` with SRT over loopback, with MPEG-TS over UDP at both ends.
-//! Measures packet latency, also of ours over an emulated link, and the CPU time of both ends at a gigabit. Linux only: it reads CPU
-//! times from /proc. Without SRT's programs (Debian: srt-tools) it measures Anabranch alone.
+//! Measures packet latency, also of ours over an emulated link, and the CPU time of both ends at a
+//! gigabit. Linux only: it reads CPU times from /proc. Without SRT's programs (Debian: srt-tools),
+//! it measures Anabranch alone.
 //!
 //! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`. The program `anabranch` is
 //! expected beside this one's folder, or at the path in ANABRANCH. BESIDE_SRT_LOG shows the output
