@@ -141,8 +141,8 @@ impl Cutter {
     }
 
     /// Returns the next unit of a live stream, or a part of one, and the arrival of its end. That
-    /// is its last byte, or a sign that this was the last. If the input pauses or has ended, returns
-    /// the incomplete unit too.
+    /// is its last byte, or a sign that this was the last. If the input pauses or has ended,
+    /// returns the incomplete unit too.
     pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
         let complete = self
             .dates
