@@ -140,9 +140,9 @@ impl Cutter {
         (!self.units.progress().has_picture).then(|| oldest_at + LONGEST_HOLD)
     }
 
-    /// Returns the next unit of a live stream, or a part of one, and the arrival of its end. That is
-    /// its last byte, or a sign that this was the last. If the input pauses or has ended, returns
-    /// the incomplete unit too.
+    /// Returns the next unit of a live stream, or a part of one, and the arrival of its end. That
+    /// is its last byte, or a sign that this was the last. If the input pauses or has ended,
+    /// returns the incomplete unit too.
     pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
         let complete = self
             .dates

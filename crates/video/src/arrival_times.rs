@@ -12,8 +12,9 @@
 //!
 //! Times are varints (LEB128) of 100 µs; the last run has no time to the next. `lead` is the time
 //! from the first packet to the capture time of the frame. A unit that is sent while its bytes come
-//! is captured when it begins, one that is sent whole at its end. The total takes 1 to 187 bytes. A frame's
-//! length modulo 188 is therefore the length of the times, and a unit without them is recognised.
+//! is captured when it begins, one that is sent whole at its end. The total takes 1 to 187 bytes. A
+//! frame's length modulo 188 is therefore the length of the times, and a unit without them is
+//! recognised.
 
 use std::collections::VecDeque;
 
