@@ -110,8 +110,7 @@ impl<'a> Session<'a> {
                     }
                     self.take(clock.now(), frame);
                 }
-                // A limit admits a frame only when its length is known, and a message is read
-                // whole.
+                // A limit admits a frame when its length is known, and a message is read whole.
                 Ok(Event::FramePart(part)) => {
                     let is_message = part.begin == 0 && message::is_begun_by(&part.bytes);
                     if !self.share.is_limited() && !is_message {
