@@ -6,8 +6,8 @@ mod bed;
 use std::collections::BTreeMap;
 
 use anabranch_srt::{
-    Caller, CloseReason, ConnectionId, Event, KeyLength, KeyRefresh, Listener, Passphrase,
-    Rejection, Request, Settings,
+    Caller, CloseReason, Connection, ConnectionId, Event, KeyLength, KeyRefresh, Listener,
+    Passphrase, Rejection, Request, Settings,
 };
 use anabranch_units::Duration;
 
@@ -158,6 +158,16 @@ fn we_call_libsrts_listener_with_loss() {
     we_call_libsrt(settings(Some(SECRET)), Some(SECRET), 0.02);
 }
 
+/// Sends the next payload if it is time, and finishes the connection after the last one.
+fn send_or_finish(connection: &mut Connection, wire: &Wire, sent: &mut u64) {
+    if *sent < COUNT && wire.is_time() {
+        connection.send(wire.now(), &numbered(*sent)).unwrap();
+        *sent += 1;
+    } else if *sent == COUNT {
+        connection.finish(wire.now());
+    }
+}
+
 /// Ends a connection to the tool with its last payload, over a network with loss.
 #[test]
 #[ignore = "needs srt-live-transmit (Debian: srt-tools); make test-real runs it"]
@@ -176,12 +186,7 @@ fn libsrts_listener_writes_the_last_payload_before_we_end() {
         let Some(connection) = caller.connection() else {
             continue;
         };
-        if sent < COUNT && wire.is_time() {
-            connection.send(wire.now(), &numbered(sent)).unwrap();
-            sent += 1;
-        } else if sent == COUNT {
-            connection.finish(wire.now());
-        }
+        send_or_finish(connection, &wire, &mut sent);
     }
     // The shutdown leaves.
     wire.call(&mut caller, to);
@@ -211,12 +216,7 @@ fn libsrt_as_caller_writes_the_last_payload_before_we_end() {
             is_over = id.is_some();
             continue;
         };
-        if sent < COUNT && wire.is_time() {
-            connection.send(wire.now(), &numbered(sent)).unwrap();
-            sent += 1;
-        } else if sent == COUNT {
-            connection.finish(wire.now());
-        }
+        send_or_finish(connection, &wire, &mut sent);
     }
     let written = tool.whole();
     assert!(written == stream(COUNT), "{} bytes", written.len());
