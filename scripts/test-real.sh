@@ -215,7 +215,7 @@ count() {
 
 # 100,000 bogus first messages a second, against an optimised program.
 floods_of_first_messages_stop_no_stream() {
-    local of_attackers=(--package anabranch-net --test attackers -- --ignored --test-threads 1)
+    local of_attackers=(--package anabranch-net --test tests attackers -- --ignored --test-threads 1)
     ${CARGO:-cargo} test --release --quiet "${of_attackers[@]}" --nocapture \
         >"$folder/floods.log" 2>&1 || return 1
     sed -n 's/^NOT JUDGED/        &/p' "$folder/floods.log"

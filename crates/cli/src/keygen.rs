@@ -410,7 +410,9 @@ mod tests {
         std::thread::scope(|scope| {
             let read = scope.spawn(|| read_key(&path));
             writes.write_all(first.as_bytes()).unwrap();
-            std::thread::park_timeout(Duration::from_millis(50).to_std());
+            while rustix::io::ioctl_fionread(&reads).unwrap() > 0 {
+                std::thread::yield_now();
+            }
             writes.write_all(rest.as_bytes()).unwrap();
             drop(writes);
             let read = read.join().unwrap().unwrap();

@@ -1,12 +1,10 @@
 //! The decisions in `docs/decisions`: their form, their length, their index and the
 //! sources that name them.
 
-mod repository;
-
 use std::collections::BTreeMap;
 use std::fs;
 
-use repository::{files, workspace};
+use crate::repository::{files, workspace};
 
 /// Maximum number of words of a decision, tables, code blocks and headings left out: a page.
 const MAX_WORDS: usize = 400;

@@ -1,11 +1,9 @@
 //! Links between Markdown documents: the files and headings that they lead to exist.
 
-mod repository;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use repository::{files, workspace};
+use crate::repository::{files, workspace};
 
 /// Returns the lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {

@@ -50,8 +50,10 @@ fn files(crate_name: &str, modules: &[&str]) -> Vec<PathBuf> {
     let path = modules.join("/");
     let file = |folder: &str, path: &str| root.join(folder).join(format!("{path}.rs"));
     let mut files = vec![file("src", &path), file("tests", &path)];
-    if let Some(outer) = path.strip_suffix("/tests") {
-        files.push(file("src", outer));
+    for tests in ["/tests", "/real_time_tests"] {
+        if let Some(outer) = path.strip_suffix(tests) {
+            files.push(file("src", outer));
+        }
     }
     files
 }
@@ -78,7 +80,8 @@ fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
 /// Returns whether `make test-real` runs the ignored tests of a file.
 fn runs_ignored(file: &Path) -> bool {
     let script = fs::read_to_string(workspace().join("scripts/test-real.sh")).unwrap();
-    let target = format!("--test {} ", file.file_stem().unwrap().to_str().unwrap());
+    let module = file.file_stem().unwrap().to_str().unwrap();
+    let target = format!("--test tests {module} ");
     let mut lines = script.lines();
     lines.any(|line| line.contains(&target) && line.contains("--ignored"))
 }

@@ -1,15 +1,12 @@
 //! The house rules that a machine can check, over the whole workspace.
 
-mod arrows;
-mod code_lines;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use arrows::{Crate, arrows_up, circles};
-use code_lines::code_lines;
+use crate::arrows::{Crate, arrows_up, circles};
+use crate::code_lines::code_lines;
 
 const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 100;

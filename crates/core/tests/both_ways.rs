@@ -1,12 +1,11 @@
 //! Sessions of media in which both ends send.
 
-mod support;
-
 use anabranch_core::{
     Config, Frame, MediaConfig, MediaSession, MtuDiscovery, PathId, ReceivedFrame,
 };
 use anabranch_units::{Duration, Importance, Instant, Seed};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 /// Returns two ends of which the second was asked for the session.
 fn network(paths: Vec<TestPath>) -> Network {

@@ -1,10 +1,9 @@
 //! A packet that cannot arrive before its deadline does not leave.
 
-mod support;
-
 use anabranch_core::{Config, Event, Laboratory, MediaConfig};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(320);
 /// One way, with the time that a packet of 1 kB takes to leave.

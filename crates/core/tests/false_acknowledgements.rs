@@ -1,11 +1,11 @@
 //! A peer that acknowledges packets which were never sent, or contradicts itself.
 
-mod support;
-
 use anabranch_core::{
     DatagramMeta, Event, Frame, MediaSession, PathId, PathOptions, StreamSession,
 };
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
+
+use crate::support;
 
 fn session() -> MediaSession {
     let mut session = MediaSession::new(support::usual(), Seed(1), Instant::ZERO).unwrap();

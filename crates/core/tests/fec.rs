@@ -1,11 +1,10 @@
 //! Forward error correction as the drivers of two endpoints see it.
 
-mod support;
-
 use anabranch_core::fec::repair_weight;
 use anabranch_core::{Config, Laboratory, MediaConfig, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 

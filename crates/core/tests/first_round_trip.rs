@@ -1,10 +1,9 @@
 //! Delivery of the first frames, before the paths have answered.
 
-mod support;
-
 use anabranch_core::{Config, Frame, MediaConfig, MediaSession, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const FRAME_BYTES: usize = 20_000;
 

@@ -1,13 +1,12 @@
 //! Frames of which bytes leave before their end is known.
 
-mod support;
-
 use std::collections::BTreeMap;
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, HandOut, MediaConfig, MediaSession, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const PICTURE_BYTES: usize = 40_000;
 const PROPAGATION: Duration = Duration::from_millis(20);

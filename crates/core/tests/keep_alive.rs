@@ -1,10 +1,9 @@
 //! A session without anything to send.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, PathId, PathState, SourceLimits, Stream};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const ONLY: PathId = PathId(0);
 

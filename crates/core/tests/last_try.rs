@@ -1,11 +1,10 @@
 //! The last moment at which another copy can arrive in time, as the drivers of two endpoints see
 //! it.
 
-mod support;
-
 use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(130);
 

@@ -1,11 +1,10 @@
 //! A latency that is agreed on after the paths were added has the effect of one that a session was
 //! made with.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, PathId, PathState};
 use anabranch_units::{Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const FAILS_AT: Instant = Instant::from_secs(3);
 const END: Instant = Instant::from_secs(5);

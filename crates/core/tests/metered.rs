@@ -1,11 +1,10 @@
 //! Two fast paths, one of them metered: the additional bytes needed to avoid the metered one, and
 //! the frames that come late.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 /// 2.4 Mbit/s, whatever the network.
 const FIXED: SourceLimits = SourceLimits::Fixed;

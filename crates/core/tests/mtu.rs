@@ -1,10 +1,9 @@
 //! Paths that do not carry 1500 B: packets fit them, and none is lost for its size.
 
-mod support;
-
 use anabranch_core::{Config, MtuDiscovery, PathCounters, PathId, PathState};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const BASE: u64 = 1_228;
 

@@ -1,10 +1,9 @@
 //! Contract of the pacer's timer.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig};
 use anabranch_units::{Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 /// Sends frames over two lossy paths, of which one fails for a while.
 fn run(spares_pacing: bool) -> Network {

@@ -1,10 +1,9 @@
 //! The cost of probing for bandwidth that an adaptive source may use.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 

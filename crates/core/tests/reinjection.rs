@@ -1,11 +1,10 @@
 //! Reinjection of packets that would be late over a path that has slowed down, and rebinding of
 //! those behind a queue on a path that others have overtaken.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(500);
 

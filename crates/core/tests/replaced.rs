@@ -1,10 +1,9 @@
 //! Paths that take the number of one that is gone.
 
-mod support;
-
 use anabranch_core::{Event, Laboratory, PathId, PathOptions, PathState};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const SECOND: PathId = PathId(1);
 

@@ -1,7 +1,5 @@
 //! The endpoint as its drivers see it: two of them over a small network.
 
-mod support;
-
 use anabranch_core::media::DropReason;
 use anabranch_core::{
     Config, DatagramMeta, Event, Frame, FrameId, Laboratory, MediaConfig, MediaSession,
@@ -9,7 +7,8 @@ use anabranch_core::{
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 use proptest::prelude::*;
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 

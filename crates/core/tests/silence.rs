@@ -1,10 +1,9 @@
 //! Silence has the effects of persistent congestion in RFC 9002 §7.6.
 
-mod support;
-
 use anabranch_core::{Config, MediaConfig, PathId, PathState, PathView, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const FIRST: PathId = PathId(0);
 

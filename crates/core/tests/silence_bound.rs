@@ -3,11 +3,10 @@
 //! In any 100 ms after the last sign of life it sends at most a quarter more than in the busiest
 //! 100 ms before, and a few questions. Then only questions are left, which become rarer.
 
-mod support;
-
 use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies, SendReason, Stream};
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
-use support::{Load, Network, TestPath};
+
+use crate::support::{self, Load, Network, TestPath};
 
 const SPAN: Duration = Duration::from_millis(100);
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);

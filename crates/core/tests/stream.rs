@@ -1,7 +1,5 @@
 //! Streams as their drivers see them: two endpoints over a small network.
 
-mod support;
-
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
     Config, ConfigError, Content, DatagramMeta, Event, Frame, Laboratory, Media, MediaSession,
@@ -10,7 +8,8 @@ use anabranch_core::{
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 use proptest::prelude::*;
-use support::{OVERHEAD_BYTES, TestPath};
+
+use crate::support::{self, OVERHEAD_BYTES, TestPath};
 
 type Network = support::Network<Stream>;
 

@@ -1,10 +1,9 @@
 //! Guarantees for streams over several paths with the default scheduler.
 
-mod support;
-
 use anabranch_core::{Config, PathId, SendReason, Stream};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
-use support::TestPath;
+
+use crate::support::{self, TestPath};
 
 type Network = support::Network<Stream>;
 

@@ -1,14 +1,13 @@
 //! A long stream through paths that a seed makes change: no byte wrong, none missing.
 //!
 //! The long run, `STREAM_SEED` for another:
-//! `STREAM_MEGABYTES=10000 session_kind test -p anabranch-core --test stream_long -- --nocapture`.
-
-mod support;
+//! `STREAM_MEGABYTES=10000 cargo test -p anabranch-core --test tests stream_long -- --nocapture`.
 
 use anabranch_core::{Config, PathId, Stream, StreamConfig};
 use anabranch_units::{DataRate, Duration, Rng, Seed};
 use bytes::Bytes;
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const SEGMENT_BYTES: u16 = 1_400;
 const WINDOW_BYTES: u64 = 4 << 20;

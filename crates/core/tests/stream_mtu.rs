@@ -1,12 +1,11 @@
 //! Streams over paths that do not carry 1500 B, or do not any more: packets fit them, grow where
 //! possible, and every byte arrives.
 
-mod support;
-
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, ConfigError, MtuDiscovery, PathId, Stream, StreamSession};
 use anabranch_units::{Duration, Instant, Rng, Seed};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const BASE: u64 = 1_228;
 /// Tracked header, type and offset, below IP and UDP.

@@ -1,7 +1,5 @@
 //! Streams over several paths, as their drivers see them.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +14,8 @@ use anabranch_core::{
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
-use support::TestPath;
+
+use crate::support::{self, TestPath};
 
 type Network = support::Network<Stream>;
 

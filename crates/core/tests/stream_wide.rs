@@ -1,14 +1,12 @@
 //! Effect of an additional path on a transfer, over random networks: for experiments.
 //!
 //! `SCHEDULERS=alone,earliest-completion,ecf FIRST=0 COUNT=16 cargo test --release -p
-//! anabranch-core --test stream_wide -- --ignored --nocapture` prints for each network and case the
-//! seconds of each scheduler, and the bytes sent over those written; `alone` is the seconds of each
-//! of both paths. `CONTROLLERS` and `BYTES` are lists too. `RUNS` is the maximum number of runs of
-//! a case with loss, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known session
-//! has carried a transfer by `spd` over both paths, whatever the scheduler, and has been idle for 1
-//! to 5 s.
-
-mod support;
+//! anabranch-core --test tests stream_wide -- --ignored --nocapture` prints for each network and
+//! case the seconds of each scheduler, and the bytes sent over those written; `alone` is the seconds
+//! of each of both paths. `CONTROLLERS` and `BYTES` are lists too. `RUNS` is the maximum number of
+//! runs of a case with loss, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known
+//! session has carried a transfer by `spd` over both paths, whatever the scheduler, and has been
+//! idle for 1 to 5 s.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +18,8 @@ use anabranch_core::{
     Config, PathId, PathSet, PathView, Reinjection, SessionView, Stream, StreamConfig,
 };
 use anabranch_units::{Duration, Instant, Rng, Seed};
-use support::TestPath;
+
+use crate::support::{self, TestPath};
 
 type Network = support::Network<Stream>;
 

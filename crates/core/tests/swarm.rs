@@ -4,8 +4,6 @@
 //! failure prints its seed and the drawn parameters.
 #![cfg(any(debug_assertions, feature = "invariants"))]
 
-mod support;
-
 use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
@@ -16,7 +14,8 @@ use anabranch_core::{
 };
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
-use support::{Load, Network, TestPath};
+
+use crate::support::{self, Load, Network, TestPath};
 
 const DEFAULT_SEEDS: u64 = 120;
 /// Number of checks after which a session ends, so that none takes most of the time.

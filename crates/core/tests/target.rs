@@ -1,10 +1,9 @@
 //! Target bitrate of the encoder.
 
-mod support;
-
 use anabranch_core::{Config, Laboratory};
 use anabranch_units::{DataRate, Duration, Instant};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 

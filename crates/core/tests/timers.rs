@@ -2,14 +2,13 @@
 //! called when it asks to be is not called twice for one moment. [`support::Network`] asserts that
 //! in all tests; here it is asked of random sessions with every scheduler.
 
-mod support;
-
 use anabranch_core::{
     Config, DatagramMeta, Frame, MediaConfig, MediaSession, PaddingPolicy, PathId, PathOptions,
 };
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Ecn, Importance, Instant, Rng, Seed};
-use support::{Network, TestPath};
+
+use crate::support::{self, Network, TestPath};
 
 fn any_path(rng: &mut Rng) -> TestPath {
     let second = Instant::from_millis(rng.below(3_000));

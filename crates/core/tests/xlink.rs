@@ -1,11 +1,10 @@
 //! XLINK's reinjection in whole sessions: which packets are copied, when, and how often.
 
-mod support;
-
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, PathId, Reinjection, SendReason, Stream, StreamConfig};
 use anabranch_units::{Duration, Instant};
-use support::TestPath;
+
+use crate::support::{self, TestPath};
 
 type Network = support::Network<Stream>;
 

@@ -1,11 +1,8 @@
 //! The tutorial's page about simulation, followed step by step.
 
-#[path = "../../cli/tests/walk/mod.rs"]
-mod walk;
-
 use std::path::Path;
 
-use walk::{Numbers, follow};
+use crate::walk::{Numbers, follow};
 
 const SIMULATE: &str = include_str!("../../../docs/tutorial/simulate.md");
 

@@ -1,8 +1,6 @@
 //! Number of copies that a loss, or a delay that looks like one, causes: enough, and no more.
 
-mod means;
-
-use means::means;
+use crate::means::means;
 
 const SEEDS: u64 = 40;
 

@@ -1,8 +1,6 @@
 //! Live encoders that follow the target, over links that stand still.
 
-mod means;
-
-use means::means;
+use crate::means::means;
 
 /// A link stands still for 0.6 of every 20 s, and CoDel then drops from the queue that has stood.
 /// By an outflow averaged over the pause, packets that it drops would be given up as late, and

@@ -1,8 +1,6 @@
 //! The default scheduler of streams over several paths, through whole simulated sessions.
 
-mod only_flow;
-
-use only_flow::{measured, scenario};
+use crate::only_flow::{measured, scenario};
 
 /// Returns a stream over two paths, of these rates and ms each way, with queues of a round-trip
 /// time but at least 50 ms.

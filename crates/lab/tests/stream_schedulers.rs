@@ -1,8 +1,6 @@
 //! Schedulers of streams over two paths, through whole simulated sessions.
 
-mod only_flow;
-
-use only_flow::measured;
+use crate::only_flow::measured;
 
 /// The schedulers that wait for a window, and the kernel's.
 const ALL: [&str; 12] = [

@@ -1,9 +1,6 @@
 //! Queue disciplines under load against their papers: flows that react to drops and marks meet at
 //! one bottleneck.
 
-#[path = "support/quantities.rs"]
-mod quantities;
-
 use std::collections::BTreeMap;
 
 use anabranch_link::{
@@ -12,7 +9,7 @@ use anabranch_link::{
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use quantities::{at_ms, megabits, ms};
+use crate::support::quantities::{at_ms, megabits, ms};
 
 const PACKET_BYTES: u32 = 1_500;
 

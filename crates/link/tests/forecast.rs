@@ -1,12 +1,9 @@
 //! A link's forecast of its effect on a packet, compared with its real effect.
 
-#[path = "support/quantities.rs"]
-mod quantities;
-
 use anabranch_link::{Link, LinkConfig, Packet, QueueLimit, Trace};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use quantities::{at_ms, megabits, ms};
+use crate::support::quantities::{at_ms, megabits, ms};
 
 /// Returns a link that changes its rate and delay, stands still for a while and goes down.
 fn lively() -> LinkConfig {

@@ -1,15 +1,12 @@
 //! Jitter against RFC 8868 §3.1.
 
-#[path = "support/quantities.rs"]
-mod quantities;
-
 use anabranch_link::{
     Delay, Element, JitterAmount, JitterModel, JitterOrder, JitterShape, LinkConfig,
     LinkConfigError, Packet, Schedule,
 };
 use anabranch_units::{Duration, Instant, Seed};
 
-use quantities::{at_ms, megabits, ms};
+use crate::support::quantities::{at_ms, megabits, ms};
 
 /// Returns the delay of each of `count` packets of 1250 bytes over a line of 50 ms, in milliseconds
 /// and in the order of leaving, with its number; one enters each `interval`.

@@ -1,11 +1,11 @@
 //! Packets taken out of a link before their instants.
 
-mod support;
-
 use anabranch_link::{Link, LinkConfig, Packet};
 use anabranch_units::{Duration, Instant, Seed};
 
-use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet};
+use crate::support::{
+    at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet,
+};
 
 /// Packets by their number, with their times.
 type LossHistory = Vec<(Instant, u64)>;

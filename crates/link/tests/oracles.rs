@@ -1,14 +1,12 @@
 //! Links compared with theory and arithmetic.
 
-mod support;
-
 use anabranch_link::{
     Delay, DropCause, DropTail, Ecn, Element, Link, LinkConfig, LinkConfigError, Loss, LossModel,
     Outage, Packet, QueueLimit, Schedule,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use support::{
+use crate::support::{
     at_ms, drain, drain_dropped, exponential, lively_config, lively_configs, megabits, ms, packet,
 };
 

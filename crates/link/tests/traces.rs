@@ -1,15 +1,12 @@
 //! Bottlenecks that send at the opportunities of a trace.
 
-#[path = "support/quantities.rs"]
-mod quantities;
-
 use anabranch_link::{
     CoDelOptions, Delay, Discipline, DropTail, Element, LinkConfig, LinkConfigError, Packet,
     QueueLimit, Schedule, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
-use quantities::{at_ms, megabits, ms};
+use crate::support::quantities::{at_ms, megabits, ms};
 
 fn nothing() -> Delay {
     Delay::new(Schedule::constant(Duration::ZERO))

@@ -388,5 +388,6 @@ fn prepare(socket: &UdpSocket) -> io::Result<()> {
     Ok(())
 }
 
+// Needs a clock: links are real sockets.
 #[cfg(test)]
-mod tests;
+mod real_time_tests;

@@ -2,9 +2,10 @@
 
 mod address;
 mod calling;
-#[cfg(test)]
-mod output_tests;
 mod port;
+// Needs a clock: a caller and a listener have real sockets.
+#[cfg(test)]
+mod real_time_output_tests;
 mod receivers;
 mod route;
 mod seen;

@@ -345,8 +345,9 @@ impl Line {
     }
 }
 
+// Needs a clock: real programs are started again.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use std::fs;
 
     use super::*;

@@ -290,8 +290,9 @@ fn ignore_joins_of_others(socket: &Socket) {
 #[cfg(not(target_os = "linux"))]
 fn ignore_joins_of_others(_: &Socket) {}
 
+// Needs a clock: options are those of real sockets.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use super::*;
 
     fn url(text: &str) -> UdpUrl {

@@ -213,8 +213,9 @@ fn shell(command: &str) -> Command {
     shell
 }
 
+// Needs a clock: real programs are started and ended.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use super::*;
     use crate::stream_event::StreamEvent;
 

@@ -266,10 +266,12 @@ fn wanted_stream(query: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+// Needs a clock: a browser's connections are real ones.
 #[cfg(test)]
-mod dashboard_tests;
+mod real_time_dashboard_tests;
+// Needs a clock: a browser's connections are real ones.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use core::time::Duration as StdDuration;
     use std::io::{self, Read, Write};
     use std::net::{Ipv4Addr, SocketAddr, TcpStream as StdStream};

@@ -1,23 +1,21 @@
 //! Senders of SRTLA before a model of libsrt's receiver, over simulated links.
 //!
-//! `SRTLA_SEEDS=200 cargo test --release -p anabranch-srtla --test judge -- --nocapture` prints the
+//! `SRTLA_SEEDS=200 cargo test --release -p anabranch-srtla --test tests judge -- --nocapture` prints the
 //! table of `docs/decisions/0246-a-sender-of-srtla.md`. Its seeds begin with `SRTLA_FIRST=10000`:
 //! rules were chosen by lower ones.
 
-mod judge {
-    pub mod bond;
-    pub mod cases;
-    pub mod classic;
-    pub mod libsrt;
-    pub mod network;
-    pub mod run;
-}
+pub mod bond;
+pub mod cases;
+pub mod classic;
+pub mod libsrt;
+pub mod network;
+pub mod run;
 
 use anabranch_units::Seed;
-use judge::bond::{Bond, Ours};
-use judge::cases::{CASES, Case};
-use judge::classic::Classic;
-use judge::run::{Outcome, run};
+use bond::{Bond, Ours};
+use cases::{CASES, Case};
+use classic::Classic;
+use run::{Outcome, run};
 
 /// Returns the seeds.
 fn seeds() -> std::ops::Range<u64> {

@@ -1,16 +1,12 @@
 //! The sender before this crate's receiver and a model of libsrt, over links on which a test may
 //! change every datagram.
 
-mod judge {
-    pub mod libsrt;
-}
-mod bed;
-
 use anabranch_srtla::{LinkId, LinkOptions, LinkState, MAX_LINKS, Sender, SenderEvent};
 use anabranch_units::{Duration, Instant};
-use bed::{Bed, Way};
-use judge::libsrt::word;
 use proptest::prelude::*;
+
+use crate::bed::{Bed, Way};
+use crate::judge::libsrt::word;
 
 const REG_ERR: [u8; 2] = [0x92, 0x10];
 const REG_NGP: [u8; 2] = [0x92, 0x11];

@@ -235,8 +235,9 @@ pub fn reset(connection: &TcpStream) {
     let _ = SockRef::from(connection).set_linger(Some(Duration::ZERO));
 }
 
+// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use super::*;
 
     /// Returns both ends of a connection.

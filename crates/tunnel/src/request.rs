@@ -125,8 +125,9 @@ impl fmt::Display for Answer {
     }
 }
 
+// Needs a clock: requests have limits of time.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use super::*;
 
     #[tokio::test]

@@ -116,8 +116,9 @@ async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Ok(connection)
 }
 
+// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use anabranch_secure::SecretKey;
     use socket2::SockRef;
     use tokio::net::TcpListener;

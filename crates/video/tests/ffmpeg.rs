@@ -1,8 +1,6 @@
 //! Our transport streams in ffmpeg and ffmpeg's in ours. Without ffmpeg, each test reports it and
 //! checks nothing.
 
-mod installed;
-
 use std::process::{Command, Stdio};
 
 use anabranch_units::{Duration, Importance};
@@ -10,7 +8,7 @@ use anabranch_video::annex_b::{self, AccessUnitSplitter};
 use anabranch_video::input::{self, InputKind};
 use anabranch_video::mpeg_ts::{TransportUnit, TransportUnitSplitter};
 
-use installed::has_ffmpeg;
+use crate::installed::has_ffmpeg;
 
 /// Pictures in each of ffmpeg's streams.
 const FRAME_COUNT: usize = 75;

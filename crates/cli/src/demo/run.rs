@@ -405,6 +405,7 @@ impl Watch<'_> {
     }
 }
 
+// Needs a clock: the demo runs in real time.
 #[cfg(test)]
-#[path = "run_tests.rs"]
-mod tests;
+#[path = "real_time_run_tests.rs"]
+mod real_time_tests;

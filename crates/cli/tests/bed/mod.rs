@@ -1,13 +1,5 @@
 //! The real program, with helpers for streams over loopback.
 
-// Each test file uses only a part of it.
-#![allow(dead_code, unused_imports)]
-
-#[path = "../ports/mod.rs"]
-mod ports;
-#[path = "../../../emu/tests/punctual/mod.rs"]
-pub mod punctual;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -22,8 +14,9 @@ use anabranch_video::mpeg_ts::TransportStreamWriter;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-pub use ports::free_port;
-use punctual::Watch;
+pub use crate::ports::free_port;
+
+use crate::punctual::Watch;
 
 /// Limit for any wait, far longer than the programs need: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -17,12 +17,6 @@
 //! In output, `…` stands for anything. A word with a `…` is remembered: where a command has the
 //! same word, the reader writes the one that was printed.
 
-// Each test file uses only a part of it.
-#![allow(dead_code)]
-
-#[path = "../ports/mod.rs"]
-mod ports;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -30,8 +24,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use ports::free_port;
 use tempfile::TempDir;
+
+use crate::ports::free_port;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -2,8 +2,6 @@
 //! queue, losses, reordering, duplication and outages. Deliberately simpler than `link`, which the
 //! core must not know.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -1,6 +1,6 @@
 //! Links with many events, and their drivers.
 
-mod quantities;
+pub mod quantities;
 
 use anabranch_link::{
     CoDelOptions, Discipline, Dropped, DualPi2Options, Element, FqCoDelOptions, JitterAmount,

@@ -128,8 +128,9 @@ impl Dial {
     }
 }
 
+// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod tests {
+mod real_time_tests {
     use super::*;
     use std::net::TcpListener;
 

@@ -181,5 +181,6 @@ fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted)
     index
 }
 
+// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod tests;
+mod real_time_tests;

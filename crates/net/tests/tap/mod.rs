@@ -1,14 +1,23 @@
 //! A wire between a sender and a receiver, with an attacker on it.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration as StdDuration;
 
 use anabranch_secure::{Kind, classify};
 
-use super::{loopback, pause};
+/// Returns the address 127.0.0.`last` with this port.
+pub fn loopback(last: u8, port: u16) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, last), port).into()
+}
+
+/// Waits for `span`.
+pub fn pause(span: StdDuration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
 
 /// Modes of a [`Tap`] for datagrams from the sender.
 pub const PASS: u8 = 0;

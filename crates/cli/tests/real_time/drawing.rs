@@ -1,0 +1,63 @@
+//! Tests of the process that decodes untrusted key frames.
+//!
+//! Needs a clock: a real process has limits of time and memory.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests act as users, who wait in real time"
+)]
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Longest wait until the process has set its limits, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_process_that_decodes_has_limits_and_refuses_what_is_no_picture() {
+    let start = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
+        command.arg("draw-key-frame").env_clear();
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut child = start();
+    let began = Instant::now();
+    let limits = format!("/proc/{}/limits", child.id());
+    let limit = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        let most = line[name.len()..].split_whitespace().nth(1).unwrap();
+        most.parse::<u64>().unwrap_or(u64::MAX)
+    };
+    // The process sets this limit last.
+    let text = loop {
+        let text = std::fs::read_to_string(&limits).unwrap();
+        if limit(&text, "Max processes") == 0 {
+            break text;
+        }
+        assert!(began.elapsed() < PATIENCE, "{text}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    for (name, most) in [
+        ("Max cpu time", 3),
+        ("Max file size", 0),
+        ("Max open files", 0),
+        ("Max address space", 1 << 30),
+    ] {
+        assert!(limit(&text, name) <= most, "{text}");
+    }
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&[0x47; 188 * 100]).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    // A process that exceeds its memory ends too.
+    let mut child = start();
+    let mut input = child.stdin.take().unwrap();
+    let piece = vec![0; 1 << 20];
+    let taken = (0..2_048).take_while(|_| input.write_all(&piece).is_ok());
+    assert!(taken.count() < 1_200, "it has taken more than its limit");
+    assert!(!child.wait().unwrap().success());
+}

@@ -1,0 +1,17 @@
+//! The integration tests of the crate, in one program: a build links once, and all tests run in
+//! parallel.
+
+mod arrows;
+mod bed;
+mod code_lines;
+mod decisions;
+mod links;
+mod ports;
+mod promises;
+mod prose;
+#[path = "../../emu/tests/punctual/mod.rs"]
+mod punctual;
+mod real_time;
+mod repository;
+mod tidy;
+mod walk;

@@ -1,0 +1,34 @@
+//! The integration tests of the crate, in one program: a build links once, and all tests run in
+//! parallel.
+
+mod arrivals;
+mod both_ways;
+mod deadline;
+mod documented;
+mod false_acknowledgements;
+mod fec;
+mod first_round_trip;
+mod growing;
+mod keep_alive;
+mod last_try;
+mod latency;
+mod metered;
+mod mtu;
+mod pacing;
+mod probing;
+mod reinjection;
+mod replaced;
+mod session;
+mod silence;
+mod silence_bound;
+mod stream;
+mod stream_default;
+mod stream_long;
+mod stream_mtu;
+mod stream_paths;
+mod stream_wide;
+mod support;
+mod swarm;
+mod target;
+mod timers;
+mod xlink;

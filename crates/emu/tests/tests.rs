@@ -1,0 +1,5 @@
+//! The integration tests of the crate, in one program: a build links once, and all tests run in
+//! parallel.
+
+mod punctual;
+mod real_time;

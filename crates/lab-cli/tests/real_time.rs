@@ -1,0 +1,5 @@
+//! Tests that need a clock: real sockets, programs and threads. `make test` runs them one after
+//! another, after all others.
+
+mod parity;
+mod shards;

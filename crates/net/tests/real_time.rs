@@ -1,0 +1,13 @@
+//! Tests that need a clock: real sockets, programs and threads. `make test` runs them one after
+//! another, after all others.
+
+mod answer_loops;
+mod attackers;
+mod datagrams;
+mod growing;
+mod links;
+mod pairing;
+mod reconnect;
+mod session;
+mod streams;
+mod tcp;

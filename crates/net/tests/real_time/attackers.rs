@@ -1,0 +1,490 @@
+//! Attacks on a session over loopback, in real time. Waits are generous: the machine may be busy.
+//!
+//! Needs a clock: a session's threads send over real sockets.
+//!
+//! The floods run only if asked for, alone, by an optimised program:
+//! `cargo test --release -p anabranch-net --test tests attackers -- --ignored --nocapture
+//! --test-threads 1`
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use anabranch_controllers::by_name;
+use anabranch_core::{Frame, PathOptions};
+use anabranch_net::{
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
+    Refused, RefusedSender, Sender, ServerConfig, Via,
+};
+use anabranch_net::{SessionKind, SessionParameters};
+use anabranch_secure::{INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+
+use crate::punctual::Watch;
+use crate::tap::{COPY, PASS, REBIND, Tap, loopback, pause};
+
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
+
+fn start_receiver(
+    key: SecretKey,
+    allowed: Vec<PublicKey>,
+    change: impl FnOnce(&mut ServerConfig),
+) -> (Receiver, Receptions) {
+    let mut config = ServerConfig::new(loopback(1, 0), key, allowed);
+    change(&mut config);
+    Receiver::start(config).expect("a port of loopback")
+}
+
+/// Returns the next session that begins.
+fn reception(sessions: &Receptions) -> Reception {
+    let reception = sessions.recv_timeout(PATIENCE);
+    reception.expect("a session in time")
+}
+
+/// Checks that the receiver has this number of frames, or gets them soon.
+fn assert_received(receiver: &Receiver, count: u64, watch: &Watch) {
+    let received = || receiver.snapshot().session.frames_received;
+    for _ in 0..200 {
+        if received() >= count {
+            break;
+        }
+        pause(StdDuration::from_millis(10));
+    }
+    let received = received();
+    assert!(received <= count, "{received} of {count}");
+    let is_all = received == count;
+    let is_right = watch.allows(is_all, "frames during an attack", &[]);
+    assert!(is_right, "{received} of {count}");
+}
+
+/// A sender that gets a frame of `frame_bytes` every 40 ms from [`Source::run`].
+struct Source {
+    sender: Sender,
+    events: Events,
+    clock: Clock,
+    frame_bytes: usize,
+}
+
+impl Source {
+    fn start(key: SecretKey, peer: PublicKey, remote: SocketAddr, frame_bytes: usize) -> Source {
+        let path = ClientPath {
+            via: Via::Address(IpAddr::from([127, 0, 0, 1])),
+            remote: remote.into(),
+            options: PathOptions::default(),
+        };
+        let mut config = ClientConfig::new(key, peer, vec![path]);
+        config.transport.controller = by_name("fixed").unwrap();
+        config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(20);
+        let clock = config.clock;
+        let (sender, events) = Sender::start(config).expect("loopback");
+        Source {
+            sender,
+            events,
+            clock,
+            frame_bytes,
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        loop {
+            match self.events.recv_timeout(PATIENCE).expect("an event") {
+                Event::Connected { .. } => return true,
+                Event::Ended(_) => return false,
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&self, number: u64) {
+        let frame = Frame {
+            bytes: vec![number as u8; self.frame_bytes].into(),
+            importance: Importance::key_if(number.is_multiple_of(25)),
+            captured_at: self.clock.now(),
+            lifetime: None,
+        };
+        self.sender.send_frame(&frame).expect("taken");
+    }
+
+    /// Sends `count` frames at 25 a second, independent of overrun sleeps.
+    fn run(&self, count: u64) {
+        let start = self.clock.now();
+        for number in 0..count {
+            self.send(number);
+            let next_at = start + Duration::from_millis(40) * (number + 1);
+            pause(next_at.saturating_since(self.clock.now()).to_std());
+        }
+    }
+}
+
+fn ended(events: &Events) -> Ended {
+    loop {
+        if let Event::Ended(ended) = events.recv_timeout(PATIENCE).expect("an event") {
+            return ended;
+        }
+    }
+}
+
+/// Runs a session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more within
+/// 2.5 s.
+fn session_over_a_tap(first: u8, mode: u8) -> (Option<SocketAddr>, Tap) {
+    let watch = Watch::start();
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let tap = Tap::new(receiver.local_addr());
+    tap.set(first);
+    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
+    assert!(source.is_connected());
+    source.run(10);
+    tap.set(mode);
+    source.run(65);
+    assert_received(&receiver, 75, &watch);
+    let peer = receiver.snapshot().paths[0].peer;
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    let reception = reception(&received);
+    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
+    (peer, tap)
+}
+
+#[test]
+fn a_bystander_that_copies_every_datagram_takes_nothing_away() {
+    let (peer, tap) = session_over_a_tap(PASS, COPY);
+    assert_eq!(peer, Some(tap.own));
+}
+
+#[test]
+fn a_bystander_that_copies_from_the_first_datagram_on_takes_nothing_away() {
+    let (peer, tap) = session_over_a_tap(COPY, COPY);
+    assert_eq!(peer, Some(tap.own));
+}
+
+#[test]
+fn a_peer_behind_another_address_is_followed_and_loses_nothing() {
+    let (peer, tap) = session_over_a_tap(PASS, REBIND);
+    assert_eq!(peer, Some(tap.other));
+}
+
+#[test]
+fn an_allowed_key_waits_for_anothers_session_to_end() {
+    let keys: [SecretKey; 3] = std::array::from_fn(|_| SecretKey::generate());
+    let [first, second, receiver_key] = keys;
+    let publics = [first.public_key(), second.public_key()];
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, publics.to_vec(), |config| {
+        config.takeover_after = Duration::from_secs(5);
+    });
+    let remote = receiver.local_addr();
+    let first = Source::start(first, receiver_public, remote, 1_000);
+    assert!(first.is_connected());
+    let watch = Watch::start();
+    first.run(1);
+    let reception = reception(&received);
+    assert_eq!(reception.peer(), publics[0]);
+    let second = Source::start(second, receiver_public, remote, 1_000);
+    first.run(50);
+    assert_eq!(receiver.snapshot().peer, Some(publics[0]));
+    assert_received(&receiver, 51, &watch);
+    assert!(receiver.snapshot().edge.refused_handshakes >= 3);
+    let reason = Refusal::NoPlace;
+    let peer = publics[1];
+    let refused_sender = receiver.take_refused_senders();
+    assert_eq!(refused_sender, [RefusedSender::Refused { peer, reason }]);
+    let event = second.events.recv_timeout(PATIENCE);
+    let refused = Refused::ByReceiver(reason);
+    assert_eq!(event, Ok(Event::Refused(refused)), "and once");
+    drop(first);
+    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
+    assert!(second.is_connected(), "it asks on, and its turn has come");
+    second.run(1);
+    let next = received.recv_timeout(PATIENCE).expect("a session in time");
+    assert_eq!(next.peer(), publics[1]);
+}
+
+#[test]
+fn recorded_initiations_disturb_no_session_and_take_no_place() {
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let text = [sender_key.to_text(), receiver_key.to_text()];
+    let copy = |of: usize| SecretKey::from_text(&text[of]).expect("its own text");
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed.clone(), |_| {});
+    let remote = receiver.local_addr();
+    let tap = Tap::new(remote);
+    let assert_idle = |receiver: &Receiver, received: &Receptions| {
+        assert_eq!(receiver.snapshots().len(), 0);
+        let begun = received.try_recv().err();
+        assert_eq!(begun, Some(mpsc::TryRecvError::Empty));
+    };
+    let watch = Watch::start();
+    // During the session, …
+    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
+    assert!(source.is_connected());
+    thread::scope(|scope| {
+        scope.spawn(|| tap.replay());
+        source.run(25);
+    });
+    assert_eq!(receiver.snapshots().len(), 1);
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    let first = reception(&received);
+    assert_eq!(ended(first.events()), Ended::ClosedByPeer);
+    assert_received(&receiver, 25, &watch);
+    // … after it, …
+    tap.replay();
+    assert_idle(&receiver, &received);
+    drop((first, receiver, received));
+    // … at a receiver that was started again, from its first datagram on, and during its session.
+    let again = |config: &mut ServerConfig| config.listen = remote;
+    let (receiver, received) = start_receiver(copy(1), allowed, again);
+    tap.replay();
+    assert_idle(&receiver, &received);
+    let source = thread::scope(|scope| {
+        scope.spawn(|| tap.replay());
+        let source = Source::start(copy(0), receiver_public, tap.front, 4_000);
+        assert!(source.is_connected());
+        source.run(25);
+        source
+    });
+    assert_eq!(receiver.snapshots().len(), 1);
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    assert_eq!(ended(reception(&received).events()), Ended::ClosedByPeer);
+    assert_received(&receiver, 25, &watch);
+}
+
+/// Replays different initiations of the peer, as many as it makes in months, at four times the rate
+/// at which a receiver without sessions does handshakes.
+#[test]
+fn replays_at_rate_delay_no_handshake_and_no_frame() {
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let recorded = (0..500).map(|index| {
+        let parameters = SessionParameters::of(SessionKind::Frames).to_block();
+        let initiator = Initiator::new(&sender_key, &receiver_public, index, parameters);
+        initiation(&initiator)
+    });
+    let recorded = recorded.collect();
+    let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let remote = receiver.local_addr();
+    let flood = Flood::start(recorded, remote, 800);
+    pause(StdDuration::from_secs(1));
+    assert_eq!(receiver.snapshots().len(), 0);
+    let source = Source::start(sender_key, receiver_public, remote, 4_000);
+    assert!(source.is_connected());
+    let first = reception(&received);
+    let watch = Watch::start();
+    source.run(50);
+    assert_eq!(receiver.snapshots().len(), 1);
+    assert_received(&receiver, 50, &watch);
+    // The same key's next program takes over during the replays, and only once.
+    let second = Source::start(again, receiver_public, remote, 4_000);
+    assert!(second.is_connected());
+    second.run(25);
+    assert_eq!(ended(first.events()), Ended::Replaced);
+    assert_eq!(receiver.snapshots().len(), 1);
+    assert_received(&receiver, 25, &watch);
+    let sent = flood.sent.load(Ordering::Relaxed);
+    drop(flood);
+    let refused = receiver.snapshot().edge.refused_handshakes;
+    assert!(sent > 2_000 && refused > sent / 2, "{refused} of {sent}");
+}
+
+#[test]
+fn a_source_that_floods_uses_up_nobody_elses_resets() {
+    let (receiver, _) = start_receiver(SecretKey::generate(), Vec::new(), |_| {});
+    let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
+    let [flooding, other] = [2, 3].map(|last| UdpSocket::bind(loopback(last, 0)).unwrap());
+    other
+        .set_read_timeout(Some(StdDuration::from_millis(400)))
+        .unwrap();
+    let mut answered = 0;
+    for turn in 0..2_000 {
+        flooding.send_to(&unknown, receiver.local_addr()).unwrap();
+        pause(StdDuration::from_millis(1));
+        if turn % 100 == 99 {
+            other.send_to(&unknown, receiver.local_addr()).unwrap();
+            answered += usize::from(other.recv(&mut [0; 100]).is_ok());
+        }
+    }
+    // Both may share a slot for a second of two.
+    assert!(answered >= 8, "{answered} of 20");
+}
+
+fn initiation(initiator: &Initiator) -> [u8; INITIATION_BYTES] {
+    let message = initiator.message().try_into();
+    message.expect("it has no code")
+}
+
+/// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
+struct Flood {
+    is_over: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Flood {
+    const BATCH: usize = 50;
+
+    fn start(messages: Vec<[u8; INITIATION_BYTES]>, target: SocketAddr, per_second: u64) -> Flood {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let sent = Arc::new(AtomicU64::new(0));
+        let sockets: Vec<UdpSocket> = (1..=200)
+            .map(|last| {
+                UdpSocket::bind((Ipv4Addr::new(127, 0, 1, last), 0)).expect("a port of loopback")
+            })
+            .collect();
+        let thread = thread::spawn({
+            let (is_over, sent) = (Arc::clone(&is_over), Arc::clone(&sent));
+            move || {
+                let state = UdpSocketState::new(UdpSockRef::from(&sockets[0])).expect("a socket");
+                let clock = Clock::start();
+                let batches = messages.chunks_exact(Self::BATCH).map(<[_]>::as_flattened);
+                let mut batches = batches.cycle().zip(sockets.iter().cycle());
+                while !is_over.load(Ordering::Relaxed) {
+                    let sent_so_far = sent.load(Ordering::Relaxed);
+                    let due_at = Instant::ZERO
+                        + Duration::from_nanos(sent_so_far * 1_000_000_000 / per_second);
+                    let early = due_at.saturating_since(clock.now());
+                    if early > Duration::from_micros(500) {
+                        pause(early.to_std());
+                    }
+                    let Some((batch, socket)) = batches.next() else {
+                        return;
+                    };
+                    let transmit = Transmit {
+                        destination: target,
+                        ecn: None,
+                        contents: batch,
+                        segment_size: Some(INITIATION_BYTES),
+                        src_ip: None,
+                    };
+                    let _ = state.try_send(UdpSockRef::from(socket), &transmit);
+                    sent.fetch_add(Self::BATCH as u64, Ordering::Relaxed);
+                }
+            }
+        });
+        Flood {
+            is_over,
+            sent,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Returns the CPU seconds of the thread called `name`.
+fn cpu_seconds(name: &str) -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
+    let stats = tasks
+        .flatten()
+        .flat_map(|task| std::fs::read_to_string(task.path().join("stat")));
+    let ticks = stats
+        .filter(|stat| stat.contains(&format!("({name})")))
+        .filter_map(|stat| {
+            let (_, fields) = stat.rsplit_once(')')?;
+            let fields = fields.split_whitespace().skip(11).take(2);
+            Some(fields.flat_map(str::parse::<f64>).sum::<f64>())
+        });
+    ticks.sum::<f64>() / 100.0
+}
+
+/// Sends 8 s of 5 Mbit/s while `messages` arrive at 100,000 a second, and a second sender connects.
+fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_BYTES]>) {
+    const FRAMES: u64 = 200;
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
+    let receiver_public = receiver_key.public_key();
+    let messages = messages(&receiver_public);
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let remote = receiver.local_addr();
+    let source = Source::start(sender_key, receiver_public, remote, 25_000);
+    assert!(source.is_connected());
+    source.run(10);
+    let per_second = 100_000;
+    let cpu = cpu_seconds("receiver");
+    let flood = Flood::start(messages, remote, per_second);
+    let started_at = source.clock.now();
+    source.run(FRAMES);
+    let took = source
+        .clock
+        .now()
+        .saturating_since(started_at)
+        .as_secs_f64();
+    let sent = flood.sent.load(Ordering::Relaxed);
+    let cpu = cpu_seconds("receiver") - cpu;
+    pause(StdDuration::from_millis(500));
+    let snapshot = receiver.snapshot();
+    let received_count = snapshot.session.frames_received;
+    println!(
+        "{what}: {:.0} first messages a second for {took:.1} s, {:.0} % of a core; {} of {} \
+         frames, {} refused",
+        sent as f64 / took,
+        100.0 * cpu / took,
+        received_count,
+        FRAMES + 10,
+        snapshot.edge.refused_handshakes
+    );
+    // A sender that restarts is admitted during the flood.
+    let asked_at = source.clock.now();
+    let second = Source::start(again, receiver_public, remote, 1_000);
+    let has_come_back = second.is_connected();
+    let waited = source.clock.now().saturating_since(asked_at);
+    println!("{what}: a handshake beside it takes {waited}");
+    drop(flood);
+    if sent as f64 / took < 0.9 * per_second as f64 {
+        eprintln!("NOT JUDGED: {what}: this machine is too slow for such a flood");
+        return;
+    }
+    assert_eq!(received_count, FRAMES + 10, "{snapshot:?}");
+    assert!(has_come_back);
+    drop((source, received));
+}
+
+#[test]
+#[ignore = "a flood of 10 s, for an optimised program on an idle machine"]
+fn random_first_messages_stop_no_stream() {
+    survive("random", |_| {
+        let byte = |number: usize, at: usize| match at {
+            0 => 1,
+            _ => (number.wrapping_mul(2_654_435_761) >> (at % 24)) as u8 ^ at as u8,
+        };
+        (0..5_000)
+            .map(|number| std::array::from_fn(|at| byte(number, at)))
+            .collect()
+    });
+}
+
+#[test]
+#[ignore = "a flood of 10 s, for an optimised program on an idle machine"]
+fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
+    survive("marked", |receiver_public| {
+        let stranger = SecretKey::generate();
+        (0..5_000)
+            .map(|number| {
+                initiation(&Initiator::new(
+                    &stranger,
+                    receiver_public,
+                    number,
+                    SessionParameters::of(SessionKind::Frames).to_block(),
+                ))
+            })
+            .collect()
+    });
+}

@@ -1,0 +1,490 @@
+//! Sessions over loopback, in real time. Waits are generous: the machine may be busy.
+//!
+//! Needs a clock: a session's threads send over real sockets.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::mpsc;
+use std::time::Duration as StdDuration;
+
+use anabranch_controllers::by_name;
+use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::LinkConfig;
+use anabranch_net::{
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
+    Refused, RefusedSender, SendError, Sender, ServerConfig, StartError, Via,
+};
+use anabranch_secure::{PublicKey, SecretKey, VERSION};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
+use ring::hmac;
+
+use crate::punctual::Watch;
+
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
+const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
+
+fn loopback(last: u8, port: u16) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, last), port).into()
+}
+
+fn path(local: u8, remote: SocketAddr) -> ClientPath {
+    let via = Via::Address(IpAddr::from([127, 0, 0, local]));
+    ClientPath {
+        via,
+        remote: remote.into(),
+        options: PathOptions::default(),
+    }
+}
+
+fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) {
+    let config = ServerConfig::new(loopback(1, 0), key, vec![allowed]);
+    Receiver::start(config).expect("a port of loopback")
+}
+
+/// Returns the next session that begins.
+fn reception(sessions: &Receptions) -> Reception {
+    let reception = sessions.recv_timeout(PATIENCE);
+    reception.expect("a session in time")
+}
+
+/// Waits for an event that `pick` accepts and skips others.
+fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if let Some(picked) = pick(event) {
+            return picked;
+        }
+    }
+}
+
+fn connected(event: Event) -> Option<PublicKey> {
+    match event {
+        Event::Connected { peer, .. } => Some(peer),
+        Event::Ended(ended) => panic!("{ended}"),
+        _ => None,
+    }
+}
+
+fn ended(event: Event) -> Option<Ended> {
+    match event {
+        Event::Ended(ended) => Some(ended),
+        _ => None,
+    }
+}
+
+/// Returns the bytes of a frame, which depend on its number.
+fn frame_bytes(number: usize) -> Vec<u8> {
+    let bytes = 2_000 + number % 7 * 1_000;
+    (0..bytes).map(|at| (at * 31 + number * 7) as u8).collect()
+}
+
+fn send(sender: &Sender, clock: &Clock, number: usize) {
+    let bytes = frame_bytes(number);
+    let frame = Frame {
+        bytes: bytes.into(),
+        importance: Importance::key_if(number.is_multiple_of(25)),
+        captured_at: clock.now(),
+        lifetime: None,
+    };
+    let id = sender
+        .send_frame(&frame)
+        .expect("the session is up and not backlogged");
+    assert_eq!(id.0, number as u64);
+}
+
+fn received_until_end(events: &Events) -> (Vec<ReceivedFrame>, Ended) {
+    let mut frames = Vec::new();
+    let ended = wait_for(events, |event| match event {
+        Event::FrameReceived(frame) => {
+            frames.push(frame);
+            None
+        }
+        event => ended(event),
+    });
+    (frames, ended)
+}
+
+fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
+    let numbers: Vec<_> = frames.iter().map(|frame| frame.id.0).collect();
+    let expected: Vec<_> = (0..count as u64).collect();
+    assert_eq!(numbers, expected);
+    for (number, frame) in frames.iter().enumerate() {
+        assert_eq!(frame.bytes, frame_bytes(number), "frame {number}");
+        assert_eq!(
+            frame.importance.is_key(),
+            number % 25 == 0,
+            "frame {number}"
+        );
+    }
+}
+
+/// Fixes the rate, as these tests are about the runtime, independent of any controller's estimate.
+/// No frame is too late on a busy machine.
+fn at_fixed_rate(config: &mut ClientConfig) {
+    config.latency = Some(Duration::from_secs(10));
+    config.transport.controller = by_name("fixed").unwrap();
+    config.transport.laboratory.fixed_rate = DataRate::from_megabits_per_second(4);
+}
+
+/// Returns the keys of a sender and a receiver that know each other.
+fn keys() -> (SecretKey, SecretKey) {
+    (SecretKey::generate(), SecretKey::generate())
+}
+
+#[test]
+fn a_path_joins_while_the_session_runs_and_carries_its_share() {
+    let (sender_key, receiver_key) = keys();
+    let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
+    let (receiver, received) = start_receiver(receiver_key, sender_public);
+    let remote = receiver.local_addr();
+    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, remote)]);
+    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
+    at_fixed_rate(&mut config);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0..50 {
+        if number == 10 {
+            sender.add_path(path(2, remote)).expect("loopback");
+        }
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    let over_v6 = ClientPath {
+        remote: "[::1]:9".parse().unwrap(),
+        via: Via::DefaultRoute,
+        options: PathOptions::default(),
+    };
+    let refused = sender.add_path(over_v6).unwrap_err();
+    assert!(matches!(refused, StartError::Family { .. }), "{refused}");
+    for _ in 2..32 {
+        sender.add_path(path(2, remote)).expect("loopback");
+    }
+    let refused = sender.add_path(path(2, remote)).unwrap_err();
+    assert!(matches!(refused, StartError::TooManyPaths { count: 33 }));
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+    let sent = sender.snapshot();
+    assert_eq!(sent.paths.len(), 32);
+    for path in &sent.paths[..2] {
+        assert!(path.counters.acked_packets > 10, "{path:?}");
+    }
+    let (frames, _) = received_until_end(reception(&received).events());
+    assert_all_arrived(&frames, 50);
+}
+
+#[test]
+fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
+    let (sender_key, receiver_key) = keys();
+    let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
+    let (receiver, received) = start_receiver(receiver_key, sender_public);
+    let remote = receiver.local_addr();
+    let paths = vec![path(1, remote), path(2, remote)];
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
+    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
+    at_fixed_rate(&mut config);
+    let clock = config.clock;
+    let watch = Watch::start();
+    let (sender, events) = Sender::start(config).expect("loopback");
+    assert_eq!(wait_for(&events, connected), receiver_public);
+    for number in 0..50 {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+    let sent = sender.snapshot();
+    assert_eq!(
+        (sent.session.frames_sent, sent.session.frames_late),
+        (50, 0),
+        "{sent:?}"
+    );
+    assert_eq!(sent.paths.len(), 2);
+    for path in &sent.paths {
+        assert!(path.counters.acked_packets > 10, "{path:?}");
+        assert_eq!(path.unsent_datagrams, 0);
+        let rtt = path.view.rtt.smoothed.expect("it was measured");
+        let is_short = rtt < Duration::from_millis(200);
+        assert!(watch.allows(is_short, "a round-trip time", &[]), "{rtt}");
+    }
+    let reception = reception(&received);
+    assert_eq!(reception.peer(), sender_public);
+    assert_eq!(wait_for(reception.events(), connected), sender_public);
+    let (frames, ended) = received_until_end(reception.events());
+    assert_all_arrived(&frames, 50);
+    assert_eq!(ended, Ended::ClosedByPeer);
+    let seen = reception.snapshot();
+    assert_eq!(
+        (seen.session.frames_received, seen.session.frames_dropped),
+        (50, 0)
+    );
+    let from: Vec<_> = seen
+        .paths
+        .iter()
+        .map(|path| path.peer.unwrap().ip())
+        .collect();
+    assert_eq!(from, [loopback(1, 0).ip(), loopback(2, 0).ip()]);
+}
+
+/// Sleeps.
+fn wait(span: StdDuration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
+
+#[test]
+fn everything_arrives_although_a_path_dies() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let clock = Clock::start();
+    let link = |delay, outages| LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(6)),
+        delay: Duration::from_millis(delay),
+        outages,
+        ..LinkConfig::default()
+    };
+    let link = |name: &str, delay, outages: Vec<(Instant, Duration)>| RelayLink {
+        name: name.into(),
+        listen: loopback(1, 0),
+        target: receiver.local_addr(),
+        forward: link(delay, outages.clone()),
+        reverse: link(delay, outages),
+        seed: Seed(1),
+    };
+    let dead_for = Duration::from_secs(20);
+    let relay = Relay::start(RelayConfig {
+        links: vec![
+            link("dies", 5, vec![(Instant::from_millis(1_500), dead_for)]),
+            link("lives", 15, Vec::new()),
+        ],
+        origin: Some(clock.origin()),
+    })
+    .expect("loopback can be relayed");
+    let paths = (0..2)
+        .map(|index| path(1, relay.listen_addr(index)))
+        .collect();
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    let watch = Watch::start();
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0..200 {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    sender.close();
+    let mut states = Vec::new();
+    wait_for(&events, |event| match event {
+        Event::PathState { path, state } if path.0 == 0 => {
+            states.push(state);
+            None
+        }
+        event => ended(event),
+    });
+    assert!(states.contains(&PathState::Out), "{states:?}");
+    let (frames, _) = received_until_end(reception(&received).events());
+    let have_all_arrived = frames.len() == 200;
+    assert!(watch.allows(have_all_arrived, "a path that dies", &[]));
+    if have_all_arrived {
+        assert_all_arrived(&frames, 200);
+    }
+}
+
+#[test]
+fn a_session_that_ends_unheard_has_not_closed() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, _received) = start_receiver(receiver_key, sender_key.public_key());
+    let clock = Clock::start();
+    let direction = LinkConfig {
+        outages: vec![(Instant::from_secs(1), Duration::from_secs(60))],
+        ..LinkConfig::default()
+    };
+    let relay = Relay::start(RelayConfig {
+        links: vec![RelayLink {
+            name: "dies".into(),
+            listen: loopback(1, 0),
+            target: receiver.local_addr(),
+            forward: direction.clone(),
+            reverse: direction,
+            seed: Seed(1),
+        }],
+        origin: Some(clock.origin()),
+    })
+    .expect("loopback can be relayed");
+    let paths = vec![path(1, relay.listen_addr(0))];
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    config.drain_timeout = Duration::from_millis(400);
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0.. {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+        if clock.now() > Instant::from_millis(1_500) {
+            break;
+        }
+    }
+    sender.close();
+    let ended = wait_for(&events, ended);
+    assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
+}
+
+#[test]
+fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
+    let (sender_key, receiver_key) = keys();
+    let stranger = SecretKey::generate();
+    let stranger_public = stranger.public_key();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let paths = vec![path(1, receiver.local_addr())];
+    let mut config = ClientConfig::new(stranger, receiver_public, paths);
+    config.connect_timeout = Duration::from_secs(1);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    let early = Frame {
+        bytes: vec![1].into(),
+        importance: Importance::Key,
+        captured_at: clock.now(),
+        lifetime: None,
+    };
+    assert_eq!(sender.send_frame(&early), Err(SendError::NotConnected));
+    let ended = wait_for(&events, ended);
+    assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
+    assert!(receiver.snapshot().edge.refused_handshakes >= 1);
+    let refused_sender = receiver.take_refused_senders();
+    let [RefusedSender::NotAllowed { peer, .. }] = refused_sender[..] else {
+        panic!("{refused_sender:?}");
+    };
+    assert_eq!(peer, stranger_public);
+    assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
+}
+
+/// Returns the first 16 bytes of an HMAC under a key that the public key `of` makes.
+fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
+    let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
+    let key = hmac::sign(&label, of.as_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_ref());
+    let tag = hmac::sign(&key, &parts.concat());
+    *tag.as_ref().first_chunk().unwrap()
+}
+
+/// Checks the formats of `docs/protocol-security.md` that are the same in every version.
+#[test]
+fn ends_of_different_versions_say_so() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let other = UdpSocket::bind(loopback(1, 0)).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    let from = other.local_addr().unwrap();
+    // A receiver of a later version answers our sender, …
+    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, from)]);
+    config.connect_timeout = Duration::from_secs(1);
+    let (_sender, events) = Sender::start(config).expect("loopback");
+    let mut initiation = [0; 2_000];
+    let (length, sender) = other.recv_from(&mut initiation).unwrap();
+    let asked = &initiation[length - 32..length - 16];
+    let version = VERSION + 1;
+    let proof = mark("anabranch version", &receiver_public, &[&[version], asked]);
+    let notice = [&[6, version][..], &proof].concat();
+    other.send_to(&notice, sender).unwrap();
+    let refused = Refused::OtherVersion(version);
+    wait_for(&events, |event| {
+        (event == Event::Refused(refused)).then_some(())
+    });
+    let ended = wait_for(&events, ended);
+    assert!(matches!(ended, Ended::Refused { refused: refusal, .. } if refusal == refused));
+    // … and our receiver a sender of a later version, whose initiations are longer.
+    let (receiver, _received) = start_receiver(receiver_key, receiver_public);
+    let other = UdpSocket::bind(loopback(1, 0)).unwrap();
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    let from = other.local_addr().unwrap();
+    let mut initiation = vec![7; 1_000];
+    initiation[..2].copy_from_slice(&[1, version]);
+    let asked = mark("anabranch mac1", &receiver_public, &[&initiation]);
+    initiation.extend_from_slice(&asked);
+    initiation.extend_from_slice(&[0; 16]);
+    other.send_to(&initiation, receiver.local_addr()).unwrap();
+    let mut notice = [0; 2_000];
+    let length = other.recv(&mut notice).unwrap();
+    let proof = mark("anabranch version", &receiver_public, &[&[VERSION], &asked]);
+    assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
+    let expected = RefusedSender::OtherVersion { version, from };
+    assert_eq!(receiver.take_refused_senders(), [expected]);
+}
+
+#[test]
+fn a_sender_that_restarts_takes_its_session_over() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let again = SecretKey::from_text(&sender_key.to_text()).unwrap();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let start = |key| {
+        let paths = vec![path(1, receiver.local_addr())];
+        let config = ClientConfig::new(key, receiver_public, paths);
+        let clock = config.clock;
+        let (sender, events) = Sender::start(config).expect("loopback");
+        wait_for(&events, connected);
+        send(&sender, &clock, 0);
+        ((sender, events), reception(&received))
+    };
+    let (first, replaced) = start(sender_key);
+    let paths = vec![path(1, receiver.local_addr())];
+    let config = ClientConfig::new(again, receiver_public, paths);
+    let clock = config.clock;
+    let (second, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send(&second, &clock, 0);
+    let reception = reception(&received);
+    assert_eq!(wait_for(replaced.events(), ended), Ended::Replaced);
+    drop(second);
+    assert_eq!(wait_for(reception.events(), ended), Ended::ClosedByPeer);
+    drop(first);
+}
+
+#[test]
+fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let paths = vec![path(1, receiver.local_addr())];
+    let config = ClientConfig::new(sender_key, receiver_public, paths);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send(&sender, &clock, 0);
+    let reception = reception(&received);
+    receiver.close();
+    assert_eq!(wait_for(reception.events(), ended), Ended::Closed);
+    let left = |event| (event == Event::ReceiverLeft).then_some(());
+    wait_for(&events, left);
+    send(&sender, &clock, 1);
+    assert!(sender.snapshot().peer_left_at.is_some());
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let start = |paths: Vec<ClientPath>, fec: &str| {
+        let (key, peer) = keys();
+        let mut config = ClientConfig::new(key, peer.public_key(), paths);
+        config.transport.media.fec = fec.to_owned();
+        Sender::start(config).map(|_| ()).expect_err("a mistake")
+    };
+    let remote = loopback(1, 9);
+    assert!(matches!(start(Vec::new(), "off"), StartError::NoPath));
+    assert!(matches!(
+        start(vec![path(1, remote); 33], "off"),
+        StartError::TooManyPaths { count: 33 }
+    ));
+    let error = start(vec![path(1, remote)], "no-such");
+    assert!(error.to_string().contains("adaptive"), "{error}");
+    let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
+    let config = ServerConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
+    assert!(matches!(
+        Receiver::start(config),
+        Err(StartError::Listen { .. })
+    ));
+}

@@ -1,0 +1,409 @@
+//! Sessions by TCP over loopback, in real time: fallback from blocked UDP and back, restarts, and
+//! strangers' connections. Waits are generous: the machine may be busy.
+//!
+//! Needs a clock: a session's threads send over real sockets.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathOptions};
+use anabranch_net::{
+    Carrier, ClientConfig, ClientPath, Ended, Event, Events, Receiver, Reception, Receptions,
+    Sender, ServerConfig, TcpFallback, Via,
+};
+use anabranch_secure::{STREAM_PREAMBLE, SecretKey, append_framed};
+use anabranch_units::{Duration, Importance};
+
+/// Limit for any wait.
+const PATIENCE: StdDuration = StdDuration::from_secs(30);
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn copy(key: &SecretKey) -> SecretKey {
+    SecretKey::from_text(&key.to_text()).expect("it is a key")
+}
+
+/// Waits for an event and skips others.
+fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if is_it(&event) {
+            return event;
+        }
+    }
+}
+
+/// Keys of a sender and a receiver.
+struct Keys {
+    sender: SecretKey,
+    receiver: SecretKey,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Keys {
+            sender: SecretKey::generate(),
+            receiver: SecretKey::generate(),
+        }
+    }
+
+    fn receiver(&self, udp: SocketAddr, tcp: SocketAddr) -> (Receiver, Receptions) {
+        let allowed = vec![self.sender.public_key()];
+        let mut config = ServerConfig::new(udp, copy(&self.receiver), allowed);
+        config.listen_tcp = Some(tcp);
+        Receiver::start(config).expect("ports of loopback")
+    }
+
+    fn sender(&self, remotes: &[SocketAddr], tcp: TcpFallback) -> (Sender, Events) {
+        let path = |remote: &SocketAddr| ClientPath {
+            via: Via::Address(Ipv4Addr::LOCALHOST.into()),
+            remote: (*remote).into(),
+            options: PathOptions::default(),
+        };
+        let paths = remotes.iter().map(path).collect();
+        let mut config = ClientConfig::new(copy(&self.sender), self.receiver.public_key(), paths);
+        config.tcp = tcp;
+        config.connect_timeout = Duration::from_secs(30);
+        // No frame is too late on a busy machine.
+        config.latency = Some(Duration::from_secs(5));
+        Sender::start(config).expect("loopback")
+    }
+}
+
+fn pause(millis: u64) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(StdDuration::from_millis(millis));
+}
+
+/// Sends `count` frames of 5 kB at 25 a second; the first is a key frame.
+fn send_frames(sender: &Sender, count: u64) {
+    for number in 0..count {
+        let frame = Frame {
+            bytes: vec![number as u8; 5_000].into(),
+            importance: Importance::key_if(number == 0),
+            captured_at: sender.snapshot().at,
+            lifetime: None,
+        };
+        sender.send_frame(&frame).expect("taken");
+        pause(40);
+    }
+}
+
+/// Waits for `count` frames, without losses.
+fn expect_frames(reception: &Reception, count: u64) {
+    for _ in 0..count {
+        let event = wait_for(reception.events(), |event| {
+            matches!(event, Event::FrameReceived(_) | Event::FrameDropped { .. })
+        });
+        assert!(matches!(event, Event::FrameReceived(_)), "{event:?}");
+    }
+}
+
+fn reception(receptions: &Receptions) -> Reception {
+    receptions
+        .recv_timeout(PATIENCE)
+        .expect("a session in time")
+}
+
+fn is_carrier(event: &Event, wanted: Carrier) -> bool {
+    matches!(event, Event::PathCarrier { carrier, .. } if *carrier == wanted)
+}
+
+/// Relays UDP to `target` if `passes` accepts a datagram and its number, and answers while
+/// `passes_back` does. Returns its local address and its source address.
+fn relay(
+    target: SocketAddr,
+    mut passes: impl FnMut(&[u8], u64) -> bool + Send + 'static,
+    passes_back: impl Fn() -> bool + Send + 'static,
+) -> (SocketAddr, SocketAddr) {
+    let [near, far] = [(); 2].map(|()| UdpSocket::bind(loopback(0)).expect("loopback"));
+    let addresses = (near.local_addr().unwrap(), far.local_addr().unwrap());
+    let client = Arc::new(Mutex::new(None));
+    let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+    let client_too = Arc::clone(&client);
+    thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        for number in 0.. {
+            let Ok((size, from)) = near.recv_from(&mut buffer) else {
+                return;
+            };
+            *client.lock().unwrap() = Some(from);
+            if passes(&buffer[..size], number) {
+                let _ = far.send_to(&buffer[..size], target);
+            }
+        }
+    });
+    thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        while let Ok(size) = far_too.recv(&mut buffer) {
+            let client = *client_too.lock().unwrap();
+            if let (Some(client), true) = (client, passes_back()) {
+                let _ = near_too.send_to(&buffer[..size], client);
+            }
+        }
+    });
+    addresses
+}
+
+/// A relay of UDP that can be blocked, as by a venue's router.
+struct Router {
+    address: SocketAddr,
+    is_blocked: Arc<AtomicBool>,
+}
+
+impl Router {
+    fn start(target: SocketAddr) -> Router {
+        let is_blocked = Arc::new(AtomicBool::new(true));
+        let (forth, back) = (Arc::clone(&is_blocked), Arc::clone(&is_blocked));
+        let passes = move |_: &[u8], _| !forth.load(Ordering::Relaxed);
+        let (address, _) = relay(target, passes, move || !back.load(Ordering::Relaxed));
+        Router {
+            address,
+            is_blocked,
+        }
+    }
+
+    fn block(&self, is_blocked: bool) {
+        self.is_blocked.store(is_blocked, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_session_by_tcp_alone_carries_frames() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let (sender, events) = keys.sender(&[tcp, tcp], TcpFallback::Only);
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    let reception = reception(&receptions);
+    send_frames(&sender, 50);
+    expect_frames(&reception, 50);
+    let paths = receiver.snapshot().paths;
+    assert_eq!(paths.len(), 2);
+    for path in paths.iter().chain(&sender.snapshot().paths) {
+        assert_eq!(path.carrier, Carrier::Tcp);
+        assert_eq!(path.unsent_datagrams, 0);
+    }
+    sender.close();
+    assert_eq!(
+        wait_for(&events, |event| matches!(event, Event::Ended(_))),
+        Event::Ended(Ended::Closed)
+    );
+}
+
+#[test]
+fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let routers = [(); 2].map(|()| Router::start(receiver.local_addr()));
+    let remotes = [0, 1].map(|index: usize| routers[index].address);
+    let (sender, events) = keys.sender(&remotes, TcpFallback::Port(tcp.port()));
+    let begun_at = sender.snapshot().at;
+    wait_for(&events, |event| matches!(event, Event::TriesTcp { .. }));
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    let connected_at = sender.snapshot().at;
+    let waited = connected_at.saturating_since(begun_at);
+    assert!(waited >= Duration::from_secs(3), "{waited:?}");
+    wait_for(&events, |event| *event == Event::UdpBlocked { remote: tcp });
+    for _ in 0..2 {
+        wait_for(&events, |event| is_carrier(event, Carrier::Tcp));
+    }
+    let reception = reception(&receptions);
+    send_frames(&sender, 25);
+    expect_frames(&reception, 25);
+    routers.iter().for_each(|router| router.block(false));
+    for _ in 0..2 {
+        wait_for(&events, |event| is_carrier(event, Carrier::Udp));
+    }
+    send_frames(&sender, 50);
+    expect_frames(&reception, 50);
+    // The session is the same, and its routes use UDP.
+    let snapshot = receiver.snapshot();
+    assert_eq!(sender.snapshot().past_sessions, 0);
+    for path in &snapshot.paths {
+        assert_eq!(path.carrier, Carrier::Udp);
+        assert_ne!(path.peer.map(|peer| peer.ip()), None);
+    }
+    // Blocked again, in the middle of the session.
+    routers.iter().for_each(|router| router.block(true));
+    send_lossy_frames(&sender, 125);
+    wait_for(&events, |event| is_carrier(event, Carrier::Tcp));
+    assert!(
+        receiver
+            .snapshot()
+            .paths
+            .iter()
+            .any(|path| path.carrier == Carrier::Tcp)
+    );
+}
+
+/// Sends frames that may be lost, at 25 a second.
+fn send_lossy_frames(sender: &Sender, count: u64) {
+    for _ in 0..count {
+        let frame = Frame {
+            bytes: vec![1; 2_000].into(),
+            importance: Importance::key_if(true),
+            captured_at: sender.snapshot().at,
+            lifetime: None,
+        };
+        let _ = sender.send_frame(&frame);
+        pause(40);
+    }
+}
+
+#[test]
+fn udp_that_answers_is_not_left() {
+    let keys = Keys::new();
+    let (receiver, _receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let blocked = Router::start(receiver.local_addr());
+    let remotes = [receiver.local_addr(), blocked.address];
+    let (sender, events) = keys.sender(&remotes, TcpFallback::Port(tcp.port()));
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    pause(5_000);
+    let is_tcp =
+        |event: &Event| matches!(event, Event::TriesTcp { .. }) || is_carrier(event, Carrier::Tcp);
+    while let Ok(event) = events.try_recv() {
+        assert!(!is_tcp(&event), "{event:?}");
+    }
+    assert_eq!(sender.snapshot().paths[0].carrier, Carrier::Udp);
+}
+
+#[test]
+fn a_receiver_that_is_restarted_is_connected_to_again() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let addresses = [receiver.local_addr(), receiver.local_tcp_addr().unwrap()];
+    let (sender, events) = keys.sender(&addresses[1..], TcpFallback::Only);
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    drop((receiver, receptions));
+    // The port is closed for a while; it may be bound again after it has had connections.
+    pause(1_500);
+    let (_receiver, receptions) = keys.receiver(addresses[0], addresses[1]);
+    wait_for(&events, |event| matches!(event, Event::Reconnected { .. }));
+    let reception = reception(&receptions);
+    send_frames(&sender, 25);
+    expect_frames(&reception, 25);
+}
+
+/// Connects without a key, and sends these bytes.
+fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).expect("the kernel takes it");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let _ = stream.write_all(bytes);
+    stream
+}
+
+/// Returns whether the server has closed a connection without an answer.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 100]) {
+        Ok(size) => size == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+#[test]
+fn strangers_connections_are_closed_and_a_session_goes_on() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let (sender, events) = keys.sender(&[tcp], TcpFallback::Only);
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    let reception = reception(&receptions);
+    let garbage = stranger(tcp, &[0x47; 100_000]);
+    let web = stranger(tcp, b"GET / HTTP/1.1\r\nHost: example\r\n\r\n");
+    let huge = stranger(tcp, &[&STREAM_PREAMBLE[..], &[0xff, 0xff]].concat());
+    let mut junk = STREAM_PREAMBLE.to_vec();
+    for number in 0..3_000_u32 {
+        append_framed(&mut junk, &number.to_be_bytes());
+    }
+    let junk = stranger(tcp, &junk);
+    for mut stream in [garbage, web, huge, junk] {
+        assert!(is_closed(&mut stream));
+    }
+    // Occasional bytes do not prolong the time for the first authentic datagram.
+    let mut slow = stranger(tcp, &STREAM_PREAMBLE[..1]);
+    let _idle: Vec<_> = (0..1_000)
+        .map(|_| TcpStream::connect(tcp))
+        .take_while(Result::is_ok)
+        .collect();
+    for byte in &STREAM_PREAMBLE[1..6] {
+        send_lossy_frames(&sender, 50);
+        expect_frames(&reception, 50);
+        let _ = slow.write_all(&[*byte]);
+    }
+    assert!(is_closed(&mut slow), "after ten seconds");
+    assert_eq!(receiver.snapshot().paths[0].carrier, Carrier::Tcp);
+}
+
+/// A bystander on the path of UDP, which copies every datagram of a client into a TCP connection of
+/// its own. The first copies arrive before their originals, the others compete with them.
+struct Bystander {
+    /// Destination of the client's datagrams.
+    address: SocketAddr,
+    /// The address from which the originals reach the receiver.
+    origin: SocketAddr,
+}
+
+impl Bystander {
+    fn start(udp: SocketAddr, tcp: SocketAddr) -> Bystander {
+        let mut copies = stranger(tcp, &STREAM_PREAMBLE);
+        copies.set_nodelay(true).unwrap();
+        let copy = move |datagram: &[u8], number| {
+            let mut framed = Vec::new();
+            append_framed(&mut framed, datagram);
+            let _ = copies.write_all(&framed);
+            if number < 20 {
+                pause(5);
+            }
+            true
+        };
+        let (address, origin) = relay(udp, copy, || true);
+        Bystander { address, origin }
+    }
+}
+
+#[test]
+fn a_bystander_that_copies_datagrams_into_its_own_connection_gets_no_route() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let bystander = Bystander::start(receiver.local_addr(), tcp);
+    let (sender, events) = keys.sender(&[bystander.address], TcpFallback::Off);
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    send_lossy_frames(&sender, 50);
+    let _reception = reception(&receptions);
+    let seen = receiver.snapshot();
+    assert_eq!(seen.paths[0].peer, Some(bystander.origin));
+    let received_before = seen.session.frames_received;
+    send_lossy_frames(&sender, 50);
+    let received = || receiver.snapshot().session.frames_received - received_before;
+    for _ in 0..100 {
+        if received() >= 49 {
+            break;
+        }
+        pause(100);
+    }
+    assert!(received() >= 49, "{} of 50", received());
+}
+
+#[test]
+fn a_port_that_is_taken_or_privileged_is_named() {
+    let taken = TcpListener::bind(loopback(0)).expect("loopback");
+    let address = taken.local_addr().unwrap();
+    let keys = Keys::new();
+    let mut config = ServerConfig::new(loopback(0), copy(&keys.receiver), Vec::new());
+    config.listen_tcp = Some(address);
+    let error = Receiver::start(config).expect_err("taken").to_string();
+    assert!(
+        error.contains("TCP") && error.contains(&address.to_string()),
+        "{error}"
+    );
+}

@@ -1,0 +1,8 @@
+//! The integration tests of the crate, in one program: a build links once, and all tests run in
+//! parallel.
+
+mod controls;
+mod ns2;
+mod ns3;
+mod papers;
+mod reduced;
