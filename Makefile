@@ -14,8 +14,6 @@ RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
-# Features of the streaming program that its tests and packages have.
-ALL_FEATURES = anabranch-cli/demo,anabranch-cli/emulate
 RESULTS ?= target/results
 RESULTS_SEEDS ?= 10
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
@@ -31,13 +29,8 @@ demo: ## live video over two real-time emulated links, one of which dies; then w
 	$(DEMO) $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
 	$(if $(INPUT)$(DEMO_ARGUMENTS),,$(DEMO) --compare-fec)
 
-test: ## everything a newcomer should see pass
-	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --workspace --features $(ALL_FEATURES) --all-targets --quiet -- -D warnings
-	$(CARGO) check --package anabranch-cli --no-default-features --quiet
-	$(CARGO) test --workspace --features $(ALL_FEATURES) --no-fail-fast
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
-	scripts/test-python.sh
+test: ## everything a newcomer should see pass; STRICT=1 fails if a check was not judged
+	CARGO="$(CARGO)" scripts/test.sh
 
 python: ## the laboratory as a Python package, a wheel in target/wheels (needs Python 3.10): docs/python.md
 	scripts/test-python.sh wheel
@@ -110,7 +103,7 @@ contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated
 
 srtla: ## senders of SRTLA before a model of libsrt's receiver, 200 seeds: what is missing, and what is sent again
 	SRTLA_FIRST=10000 SRTLA_SEEDS=200 $(CARGO) test --quiet --release \
-		-p anabranch-srtla --test judge -- --nocapture
+		-p anabranch-srtla --test tests judge -- --nocapture
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked

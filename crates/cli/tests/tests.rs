@@ -13,5 +13,6 @@ mod prose;
 mod punctual;
 mod real_time;
 mod repository;
+mod test_programs;
 mod tidy;
 mod walk;

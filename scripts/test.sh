@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Runs all tests that need neither root nor other programs, step by step, and prints the time of
+# each step. All steps run although one fails.
+#
+#     scripts/test.sh            all steps
+#     scripts/test.sh STEP…      some of them: format, lint, build, test, python, real-time
+#
+# Tests in real time come last, one after another: a build beside them would make them late. A
+# machine that is late all the same leaves checks unjudged; the last line counts them, and with
+# STRICT=1 one is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+readonly steps=(format lint build test python real-time)
+readonly features=anabranch-cli/demo,anabranch-cli/emulate
+cargo=${CARGO:-cargo}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+main() {
+    local step began status failures=() times=()
+    for step in "${@:-${steps[@]}}"; do
+        if ! is_step "$step"; then
+            echo "scripts/test.sh: there is no step \"$step\"; the steps are: ${steps[*]}" >&2
+            exit 2
+        fi
+    done
+    for step in "${@:-${steps[@]}}"; do
+        echo "==> $step"
+        began=$SECONDS
+        "run_$step"
+        status=$?
+        times+=("$(printf '%-12s %5d s' "$step" $((SECONDS - began)))")
+        [ "$status" -eq 0 ] || failures+=("$step")
+    done
+    printf '\n%s\n' "Time of each step"
+    printf '  %s\n' "${times[@]}"
+    conclude
+}
+
+is_step() {
+    [[ " ${steps[*]} " == *" $1 "* ]]
+}
+
+# Prints the sums of all test programs, failed steps, and the number of unjudged checks.
+conclude() {
+    local unjudged
+    unjudged=$(grep -c "NOT JUDGED" "$log")
+    [ ${#failures[@]} -eq 0 ] || echo "FAILED: ${failures[*]}"
+    awk '/^test result:/ {passed += $4; failed += $6; skipped += $8}
+        END {printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped}' "$log"
+    echo "make test: $unjudged checks not judged"
+    if [ "$unjudged" -gt 0 ] && [ -n "${STRICT:-}" ]; then
+        echo "STRICT=1: an idle machine judges every check" >&2
+        exit 1
+    fi
+    [ ${#failures[@]} -eq 0 ]
+}
+
+run_format() {
+    "$cargo" fmt --all -- --check
+}
+
+run_lint() {
+    "$cargo" clippy --workspace --features $features --all-targets -- -D warnings
+}
+
+# The tests' output goes through a pipe, the build's progress to the terminal.
+run_build() {
+    "$cargo" test --workspace --features $features --no-run
+}
+
+# The filter `real_time` matches the modules real_time and real_time_tests.
+run_test() {
+    "$cargo" test --quiet --workspace --features $features --no-fail-fast -- --skip real_time \
+        2>&1 | tee -a "$log"
+}
+
+run_python() {
+    scripts/test-python.sh
+}
+
+run_real-time() {
+    alone "$cargo" test --workspace --features $features --no-fail-fast --lib --bins --tests \
+        real_time -- --test-threads 1 2>&1 | grep --line-buffered -v "^running 0 tests$" | tee -a "$log"
+}
+
+# alone COMMAND…: in a session of its own where there is setsid. Linux shares the processors
+# between sessions first, so a build in another one takes at most half of them.
+alone() {
+    if ! command -v setsid >/dev/null; then
+        "$@"
+        return
+    fi
+    setsid --wait "$@" &
+    local process=$!
+    # shellcheck disable=SC2064 # This process, whatever the variable is later.
+    trap "kill -TERM -- -$process 2>/dev/null; exit 130" INT TERM
+    wait "$process"
+}
+
+main "$@"
