@@ -1,4 +1,6 @@
 //! Tests that receivers send reports as the sender's controller requests, over real sockets.
+//!
+//! Needs a clock: one of the worlds has real sockets.
 
 use anabranch_lab::{RunOptions, Scenario, run_outcomes};
 use anabranch_units::{Instant, Seed};
