@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks .github without a forge: workflows and forms parse, steps are valid shell and call scripts
-and make's targets that exist. Also that CITATION.cff has the version of Cargo.toml.
+and make's targets that exist, jobs that compile restore a cache. Also that CITATION.cff has the
+version of Cargo.toml.
 
 Needs PyYAML (Debian: python3-yaml) and bash."""
 
@@ -14,6 +15,10 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
+CACHE = "Swatinem/rust-cache@"
+COMPILES = re.compile(r"\b(cargo|make) |scripts/(check-features|playground)")
+# A release is built from its sources alone.
+UNCACHED = "Release"
 
 
 def mistakes_of_step(step):
@@ -37,6 +42,12 @@ def mistakes_of_step(step):
     return found
 
 
+def lacks_cache(job):
+    """Returns whether a job compiles and restores no cache."""
+    compiles = any(COMPILES.search(step.get("run", "")) for step in job["steps"])
+    return compiles and not any(step.get("uses", "").startswith(CACHE) for step in job["steps"])
+
+
 def mistakes_of_workflow(workflow):
     """Returns the mistakes of a workflow's jobs."""
     # YAML 1.1 reads the key `on` as true.
@@ -47,6 +58,8 @@ def mistakes_of_workflow(workflow):
                 found.append(f"{name} needs the job {needed}, which does not exist")
         if "timeout-minutes" not in job:
             found.append(f"{name} has no timeout-minutes")
+        if workflow["name"] != UNCACHED and lacks_cache(job):
+            found.append(f"{name} compiles without a cache of registry and target")
         for step in job["steps"]:
             found.extend(f"{name}: {mistake}" for mistake in mistakes_of_step(step))
     return found
