@@ -7,7 +7,7 @@ MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(
 MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
 DEMO_ARGUMENTS ?=
 # The streaming program with what the demo shows.
-DEMO = $(CARGO) run --release --quiet -p anabranch-cli --no-default-features --features demo -- demo
+DEMO = $(CARGO) run -p anabranch-cli --no-default-features --features demo -- demo
 LAB = $(CARGO) run --release --quiet -p anabranch-lab-cli --
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
@@ -20,16 +20,23 @@ RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest srtla audit dist image publish-check clean
+# rustup installs cargo here, and shells that are open do not know it yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help setup demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest srtla audit dist image publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
+setup: ## install the missing tools of demo and test: compilers, Rust (Debian, Fedora, macOS)
+	@scripts/setup.sh install
+
+demo: ## live video over two emulated links in real time, one of which fails (INPUT=file sends your video)
+	@scripts/setup.sh check demo
 	$(DEMO) $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
-	$(if $(INPUT)$(DEMO_ARGUMENTS),,$(DEMO) --compare-fec)
 
 test: ## everything a newcomer should see pass; STRICT=1 fails if a check was not judged
+	@scripts/setup.sh check test
 	CARGO="$(CARGO)" scripts/test.sh
 
 python: ## the laboratory as a Python package, a wheel in target/wheels (needs Python 3.10): docs/python.md
@@ -62,7 +69,7 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 # A mutant that survives (2) or hangs (3) is a result: it is printed, and kept in target/mutants.
-mutants: ## change rules of the transport one by one and see whether a test fails: SHARD=k/n of them (needs cargo-mutants)
+mutants: ## change rules one by one and see whether a test fails: secure, link's disciplines, recovery, wire format and buffers of core; SHARD=k/n of them (needs cargo-mutants)
 	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install cargo-mutants --locked
 	mkdir -p target/mutants/core target/mutants/secure target/mutants/link
 	$(MUTANTS) --output target/mutants/core --package anabranch-core \

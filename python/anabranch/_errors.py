@@ -226,7 +226,7 @@ class ProgramNotFound(AnabranchError, FileNotFoundError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the program anabranch was not found: {reason}. A release has it, or a checkout by "
+            f"the program anabranch was not found: {reason}. A checkout builds it by "
             "`cargo build --release -p anabranch-cli --features emulate`, as "
             "target/release/anabranch. Name it by `program=`, by the environment's ANABRANCH, or "
             "put it on the PATH"
