@@ -34,11 +34,11 @@ use anabranch_terminal::exit::Failure;
 use anabranch_terminal::files::check_writable;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anabranch_units::{Duration, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 use anyhow::{Context, bail};
 
 use comparison::{CONVERSATION, Comparison};
-use network::LINKS;
+use network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use recording::Recording;
 use view::View;
 
@@ -194,6 +194,7 @@ struct Drawing<'a> {
 }
 
 fn run_once(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<()> {
+    print::line(announcement(plan))?;
     let recording = record(plan, drawing, stop)?;
     let promises = judge::judge(&recording);
     print::text(report::report(&recording, &promises))?;
@@ -201,12 +202,28 @@ fn run_once(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Resu
     print::line(format_args!(
         "\n{video} holds the video as received, {picture} shows the run."
     ))?;
-    match judge::broken_count(&promises) {
-        0 => Ok(()),
-        count => {
-            Err(Failure::Unmet(format!("{count} of {} promises broken", promises.len())).into())
-        }
+    print::line("--compare-fec shows the effect of forward error correction on lossy links.")?;
+    let broken_count = judge::broken_count(&promises);
+    if broken_count > 0 {
+        let failure = format!("{broken_count} of {} promises broken", promises.len());
+        return Err(Failure::Unmet(failure).into());
     }
+    print::line(format_args!("\n{}", report::conclusion(&recording)))
+}
+
+/// Returns the promise of a run in a sentence.
+fn announcement(plan: &run::Plan) -> String {
+    let [wifi, lte] = LINKS.map(|link| link.name);
+    let links = format!("Live video over two emulated links, {wifi} and {lte}");
+    if Instant::ZERO + plan.duration < RETURN_AT {
+        return format!("{links}.");
+    }
+    format!(
+        "{links}. {} fails from {:.0} s to {:.0} s, and the picture must stay.",
+        LINKS[FAILING].name,
+        OUTAGE_AT.as_secs_f64(),
+        RETURN_AT.as_secs_f64()
+    )
 }
 
 /// Runs the plan without repairs and with them. The demo promises nothing about random losses.
@@ -301,6 +318,16 @@ mod tests {
         assert!(plan("--deadline 11s").is_err());
         let kept = plan("--deadline 21ms").expect("a plan");
         assert_eq!(kept.deadline, Duration::from_millis(21));
+    }
+
+    #[test]
+    fn the_first_sentence_promises_an_outage_that_the_run_has() {
+        let sentence = |line| announcement(&plan(line).expect("a plan"));
+        assert!(
+            sentence("--seed 1")
+                .ends_with("Wi-Fi fails from 10 s to 15 s, and the picture must stay.")
+        );
+        assert!(sentence("--duration 9s").ends_with("Wi-Fi and LTE."));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Duration};
 
 use super::ledger::Check;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
-use super::recording::{Recording, Sample, Source};
+use super::recording::{Recording, Sample, Source, on_time};
 
 /// Promised share of captured frames that are decodable within the deadline.
 const DECODABLE_SHARE: f64 = 0.995;
@@ -122,9 +122,8 @@ fn decodability(recording: &Recording) -> Promise {
     let text = format!("at least 99.5 % of frames decodable within {deadline} of capture");
     let seen = recording.seen(recording.whole());
     let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
-    let all_count = seen.captured;
-    let in_time_count = (share * all_count as f64).round() as u64;
-    let measured = format!("{:.2} %: {in_time_count} of {all_count}", share * 100.0);
+    let (on_time, all) = (on_time(&seen), seen.captured);
+    let measured = format!("{:.2} %: {on_time} of {all}", share * 100.0);
     judged_if_possible(recording, text, measured, share >= DECODABLE_SHARE)
 }
 

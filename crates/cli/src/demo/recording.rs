@@ -74,6 +74,12 @@ pub(super) fn displayable(seen: &FrameStatistics) -> f64 {
     seen.decodable_ratio.unwrap_or(0.0) * seen.captured as f64
 }
 
+/// Returns the number of frames that were decodable by their deadlines.
+pub(super) fn on_time(seen: &FrameStatistics) -> u64 {
+    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
+    (share * seen.captured as f64).round() as u64
+}
+
 /// Returns the rate at which a byte count grew in the `window` before sample `index`.
 pub(super) fn rate(
     samples: &[Sample],

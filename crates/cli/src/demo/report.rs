@@ -7,8 +7,8 @@ use anabranch_net::Snapshot;
 use anabranch_video::fidelity::{Fidelity, Spread};
 
 use super::judge::{Promise, Verdict};
-use super::network::{OUTAGE_AT, names};
-use super::recording::{Recording, displayable};
+use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT, names};
+use super::recording::{Recording, displayable, on_time};
 use crate::summary::{End, table};
 
 /// Returns the tables and the promises.
@@ -32,6 +32,24 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     let _ = write_events(&mut text, recording);
     let _ = write_promises(&mut text, recording, promises);
     text
+}
+
+/// Returns the last sentence about a run that broke no promise.
+pub(super) fn conclusion(recording: &Recording) -> String {
+    let seen = recording.seen(recording.whole());
+    let frames = format!(
+        "{} of {} frames on time, within {} of their capture.",
+        on_time(&seen),
+        seen.captured,
+        recording.deadline
+    );
+    if recording.reaches(RETURN_AT) {
+        let outage = RETURN_AT - OUTAGE_AT;
+        let link = LINKS[FAILING].name;
+        format!("{link} failed for {outage}, and the picture stayed: {frames}")
+    } else {
+        frames
+    }
 }
 
 fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
@@ -171,6 +189,21 @@ mod tests {
             assert!(text.contains(&line), "{line:?} in\n{text}");
         }
         assert!(!text.contains("too short"), "{text}");
+    }
+
+    #[test]
+    fn the_last_sentence_counts_frames_on_time_and_names_the_outage() {
+        let mut recording = flawless();
+        recording.frames[5].delivered_at = None;
+        recording.frames[5].importance = anabranch_units::Importance::Disposable;
+        assert_eq!(
+            conclusion(&recording),
+            "Wi-Fi failed for 5 s, and the picture stayed: 746 of 747 frames on time, within \
+             500 ms of their capture."
+        );
+        recording.ended_at = Instant::from_secs(14);
+        let sentence = conclusion(&recording);
+        assert!(!sentence.contains("Wi-Fi"), "{sentence}");
     }
 
     #[test]
