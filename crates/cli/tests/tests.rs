@@ -13,6 +13,7 @@ mod prose;
 mod punctual;
 mod real_time;
 mod repository;
+mod setup;
 mod test_programs;
 mod tidy;
 mod walk;
