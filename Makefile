@@ -7,7 +7,7 @@ MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(
 MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
 DEMO_ARGUMENTS ?=
 # The streaming program with what the demo shows.
-DEMO = $(CARGO) run -p anabranch-cli --no-default-features --features demo -- demo
+DEMO = $(CARGO) run --profile demo -p anabranch-cli --no-default-features --features demo -- demo
 LAB = $(CARGO) run --release --quiet -p anabranch-lab-cli --
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
