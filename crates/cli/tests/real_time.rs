@@ -1,29 +1,23 @@
-//! Tests that need a clock: real sockets, programs and threads. `make test` runs them one after
-//! another, after all others.
+//! Tests that need a clock: real sockets, programs and threads. `make test` runs them after all
+//! others, those of `timed` one after another.
 
 mod dashboard;
 #[cfg(feature = "codec")]
 mod drawing;
 #[cfg(all(feature = "codec", feature = "emulate"))]
 mod emulate;
-mod encoder;
 mod flows;
 mod growing;
 #[cfg(feature = "codec")]
 mod live;
-#[cfg(feature = "codec")]
-mod manners;
 mod observe;
 mod other_protocols;
 mod outputs;
 mod pairing;
 mod qlog;
 mod service;
-#[cfg(feature = "codec")]
-mod streaming;
-mod structures;
-mod studio;
 mod stuffing;
+mod timed;
 mod tunnel;
 #[cfg(all(feature = "codec", feature = "emulate"))]
 mod tutorial;

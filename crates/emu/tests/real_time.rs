@@ -1,4 +1,4 @@
-//! Tests that need a clock: real sockets, programs and threads. `make test` runs them one after
-//! another, after all others.
+//! Tests that need a clock: real sockets, programs and threads. `make test` runs them after all
+//! others, those of `timed` one after another.
 
-mod relay;
+mod timed;

@@ -408,4 +408,4 @@ impl Watch<'_> {
 // Needs a clock: the demo runs in real time.
 #[cfg(test)]
 #[path = "real_time_run_tests.rs"]
-mod real_time_tests;
+mod real_time_timed_tests;

@@ -16,7 +16,7 @@ use run::{Network, Run};
 
 /// Returns a scenario with Wi-Fi and LTE, in which the Wi-Fi fails for 2 s.
 fn scenario() -> Scenario {
-    let text = include_str!("../../../../scenarios/two-paths.toml");
+    let text = include_str!("../../../../../scenarios/two-paths.toml");
     let settings = [
         "duration=8 s",
         "links.wifi.outages=[{ at = \"4 s\", for = \"2 s\" }]",

@@ -1,0 +1,3 @@
+//! Tests that judge times.
+
+mod examples;
