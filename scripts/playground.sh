@@ -3,7 +3,7 @@
 #
 # It needs Rust's target wasm32-unknown-unknown and Node.js 20 with npm. Without them it says how to
 # get them, and exits with code 3, so that its caller can build the rest. PLAYGROUND_WASM names a
-# module that has been built.
+# module that has been built, PLAYGROUND_PROFILE Cargo's profile for it (`wasm-testing` in tests).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -35,9 +35,10 @@ wasm_module() {
     has_target || lack "the target wasm32-unknown-unknown: rustup target add wasm32-unknown-unknown
   (without rustup: the distribution's package of Rust's standard library for it, of the same version
   as rustc; or its source and a nightly toolchain with -Zbuild-std=std,panic_abort)"
-    ${CARGO:-cargo} build --quiet --locked --package anabranch-wasm --lib --profile wasm \
+    local profile=${PLAYGROUND_PROFILE:-wasm}
+    ${CARGO:-cargo} build --quiet --locked --package anabranch-wasm --lib --profile "$profile" \
         --target wasm32-unknown-unknown >&2 || exit 1
-    realpath "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/wasm/anabranch_wasm.wasm"
+    realpath "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/$profile/anabranch_wasm.wasm"
 }
 
 # Prints the crates that the module contains, and their licences.
