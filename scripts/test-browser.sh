@@ -3,6 +3,7 @@
 # It needs Node 20, npm and Chromium (Debian: nodejs, npm, chromium), and the program `anabranch`
 # with all features, at target/debug or where ANABRANCH says. SCREENSHOTS names a folder for
 # pictures. If a program is missing, it says so and ends with 77, which automake calls skipped.
+# `--install` only installs the packages of the lock file.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,11 @@ if [ "$(node --print 'parseInt(process.versions.node)')" -lt 20 ]; then
     exit 77
 fi
 export CHROMIUM ANABRANCH="${ANABRANCH:-${CARGO_TARGET_DIR:-target}/debug/anabranch}"
-# Only what the lock file names, and no scripts of packages.
-npm ci --prefix web/tests --ignore-scripts --no-audit --no-fund --silent
+if [ web/tests/package-lock.json -nt web/tests/node_modules ]; then
+    # The lock file's packages alone, and none of their scripts.
+    npm ci --prefix web/tests --ignore-scripts --no-audit --no-fund --silent
+    touch web/tests/node_modules
+fi
+[ "${1:-}" != --install ] || exit 0
 [ $# -gt 0 ] || set -- web/tests/*.test.mjs
 node --test --test-concurrency=1 --test-reporter=spec "$@"
