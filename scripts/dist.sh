@@ -8,6 +8,7 @@
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
 #   OUTPUT       folder of the files
+#   COMPRESSION  level of archives and packages; 9 and 6 by default
 #   RELEASE_URL  address from which install.sh downloads
 #   IMAGE_OPTIONS  options of the image's build: --from=IMAGE for a base of this machine
 set -euo pipefail
@@ -155,7 +156,8 @@ archives() {
         name=$(name_of "$architecture")
         lay_out "$architecture" "$stage/$name"
         tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
-            --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip -9n >"$output/$name.tar.gz"
+            --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip "-${COMPRESSION:-9}n" \
+            >"$output/$name.tar.gz"
     done
 }
 
@@ -189,8 +191,8 @@ package() {
         -e "s/@SIZE@/$(du -sk "$root/usr" | cut -f 1)/" packaging/control >"$root/DEBIAN/control"
     chmod -R u+rwX,go=rX "$root"
     install -m 755 packaging/postinst packaging/postrm "$root/DEBIAN/"
-    SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz --build "$root" \
-        "$output/anabranch_${version/-/\~}_$debian.deb" >/dev/null
+    SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz "-z${COMPRESSION:-6}" \
+        --build "$root" "$output/anabranch_${version/-/\~}_$debian.deb" >/dev/null
 }
 
 installer() {
