@@ -74,15 +74,17 @@ async function hashOf(page, side = 'A') {
   return page.textContent(`[data-hash=${side}]`);
 }
 
-/// Waits until address and results have been the same for two seconds.
+/// Waits until the results are complete, and they and the address are the same at twenty looks, in
+/// two seconds or more. Looks are counted, since a page without a processor cannot change.
 async function settle(page) {
-  let [last, since] = [null, Date.now()];
-  while (Date.now() - since < 2_000) {
-    const now = await page.evaluate(() => {
+  let [last, count] = [null, 0];
+  while (count < 20) {
+    const [now, isDone] = await page.evaluate(() => {
       const hashes = document.getElementById('hashes');
-      return [location.hash, hashes.dataset.state, hashes.textContent].join();
+      return [`${location.hash},${hashes.textContent}`, hashes.dataset.state === 'done'];
     });
-    if (now !== last) [last, since] = [now, Date.now()];
+    count = isDone && now === last ? count + 1 : 0;
+    last = now;
     await page.waitForTimeout(100);
   }
 }
@@ -220,6 +222,8 @@ test('the keyboard is enough', async (t) => {
   await focusBy('#compare');
   await page.keyboard.press('Enter');
   await page.waitForSelector('[aria-label="controller of B"]', PATIENCE);
+  // The page draws its controls again for B.
+  await settle(page);
   await focusBy('input[type=range]');
   const before = await page.evaluate(() => document.activeElement.ariaValueText);
   await page.keyboard.press('PageDown');
