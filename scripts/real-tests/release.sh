@@ -1,33 +1,29 @@
-# shellcheck shell=bash disable=SC2154 # Variables of scripts/test-real.sh.
-# Tests of a release's files, for scripts/test-real.sh. The files are made from the programs that it
+# Tests of workflows and of a release's files. The files are made from the programs that the script
 # has built: nothing is compiled.
 
-prepare_workflows() {
-    if ! python3 -c 'import yaml' 2>/dev/null; then
-        skip 1 "Python's module yaml is missing (Debian: python3-yaml)"
-        return 1
-    fi
-}
+group workflows beside
+needs workflows python:yaml=python3-yaml
+tests workflows workflows_and_the_tag_are_checked
 
-prepare_release() {
+group release beside
+tests release every_command_has_a_page_and_completions_parse \
+    install_sh_installs_compares_checksums_and_removes a_package_has_programs_pages_and_valid_units
+
+open_release() {
     local name
     mkdir -p "$folder/programs"
     for name in anabranch anabranch-lab; do
         if [ ! -x "$(dirname "$program")/$name" ]; then
-            skip 3 "the program $name is not beside $program"
+            reason="the program $name is not beside $program"
             return 1
         fi
         # Debugging information would take longer to compress than all tests.
         strip -o "$folder/programs/$name" "$(dirname "$program")/$name" 2>/dev/null ||
             cp "$(dirname "$program")/$name" "$folder/programs/$name"
     done
-    if ! PROGRAMS=$folder/programs OUTPUT=$folder/release scripts/dist.sh \
-        pages archives packages installer sums >"$folder/dist.log" 2>&1; then
-        cat "$folder/dist.log"
-        failed=$((failed + 1))
-        return 1
-    fi
-    rm -f "$folder/dist.log"
+    # The log of a step that has failed stays, and is printed.
+    PROGRAMS=$folder/programs OUTPUT=$folder/release COMPRESSION=1 scripts/dist.sh \
+        pages archives packages installer sums >"$folder/dist.log" 2>&1
 }
 
 workflows_and_the_tag_are_checked() {
@@ -45,8 +41,8 @@ workflows_and_the_tag_are_checked() {
     fi
     if command -v actionlint >/dev/null && ! actionlint .github/workflows/*.yml; then return 1; fi
     if command -v shellcheck >/dev/null; then
-        shellcheck scripts/{dist,try-deb,try-program,release-tests}.sh packaging/install.sh \
-            packaging/post* || return 1
+        shellcheck -x scripts/{dist,try-deb,try-program,test-real}.sh scripts/real-tests/*.sh \
+            scripts/{playground,test-browser}.sh packaging/install.sh packaging/post* || return 1
     fi
 }
 
@@ -69,7 +65,8 @@ every_command_has_a_page_and_completions_parse() {
     # Bash offers the options of a command.
     if ! bash -c "source '$share/bash-completion/completions/anabranch'
         COMP_WORDS=(anabranch send --enco) COMP_CWORD=2
-        _anabranch anabranch --enco send; echo \"\${COMPREPLY[@]}\"" | grep -q -- "--encoder-range"; then
+        _anabranch anabranch --enco send; echo \"\${COMPREPLY[@]}\"" |
+        grep -q -- "--encoder-range"; then
         echo "bash does not complete send --enco"
         return 1
     fi
@@ -86,7 +83,8 @@ install_sh_installs_compares_checksums_and_removes() {
     mkdir -p "$folder/prefix/bin" "$damaged"
     echo mine >"$folder/prefix/bin/mine"
     install_release || return 1
-    "$folder/prefix/bin/anabranch" --version && "$folder/prefix/bin/anabranch-lab" --version || return 1
+    "$folder/prefix/bin/anabranch" --version &&
+        "$folder/prefix/bin/anabranch-lab" --version || return 1
     install_release && install_release --uninstall || return 1
     if [ "$(find "$folder/prefix" -type f)" != "$folder/prefix/bin/mine" ]; then
         echo "removal has left or removed other files: $(find "$folder/prefix" -type f)"
@@ -114,14 +112,19 @@ install_sh_installs_compares_checksums_and_removes() {
 
 a_package_has_programs_pages_and_valid_units() {
     local root=$folder/package package unit
+    if ! command -v dpkg-deb >/dev/null; then
+        skip "the program dpkg-deb is missing (Debian: dpkg)"
+        return
+    fi
     package=$(echo "$folder"/release/anabranch_*.deb)
     dpkg-deb --extract "$package" "$root" || return 1
     for unit in "$root"/usr/lib/systemd/system/*.service; do
         cp "$unit" "${unit/@/@try}"
     done
     (cd "$root" && md5sum --quiet --check <(dpkg-deb --info "$package" md5sums)) || return 1
-    for name in usr/bin/anabranch usr/bin/anabranch-lab usr/share/man/man1/anabranch-send.1.gz \
-        usr/share/bash-completion/completions/anabranch usr/share/anabranch/tun.conf etc/anabranch; do
+    for name in usr/bin/anabranch usr/bin/anabranch-lab \
+        usr/share/man/man1/anabranch-send.1.gz usr/share/anabranch/tun.conf \
+        usr/share/bash-completion/completions/anabranch etc/anabranch; do
         if [ ! -e "$root/$name" ]; then
             echo "the package has no $name"
             return 1
@@ -136,6 +139,7 @@ a_package_has_programs_pages_and_valid_units() {
     cp -R /usr/lib/systemd/system/{network-online,sysinit,basic,shutdown,multi-user}.target \
         "$root/usr/lib/systemd/system/" 2>/dev/null
     for unit in "$root"/usr/lib/systemd/system/*@try.service; do
-        systemd-analyze verify --root="$root" --recursive-errors=no "$(basename "$unit")" || return 1
+        systemd-analyze verify --root="$root" --recursive-errors=no "$(basename "$unit")" ||
+            return 1
     done
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges streams that a sender of SRTLA has sent, for scripts/srtla-tests.sh.
+"""Judges streams that a sender of SRTLA has sent, for srtla-libsrt.sh.
 
-srtla-judge.py FOLDER packets KBPS MAX-MISSING MAX-AGAIN CASE compares FOLDER/KBPS.ts with out.ts.
+srtla-judge.py FOLDER packets SENT KBPS MAX-MISSING MAX-AGAIN CASE compares SENT with out.ts.
 srtla-judge.py FOLDER pictures MAX-MISSING MAX-AGAIN counts the whole pictures of out.ts, and
 compares the targets with 1 Mbit/s from 2 s after the links fell to that. All limits are percent.
 """
@@ -32,9 +32,9 @@ def packets_of(name):
     return [content[at : at + PACKET] for at in range(0, len(content), PACKET)]
 
 
-def packets(folder, kbps, max_missing, max_again, case):
+def packets(folder, sent, kbps, max_missing, max_again, case):
     """Prints the missing share and the one that was sent again; returns whether both are low."""
-    sent, came = packets_of(f"{folder}/{kbps}.ts"), packets_of(f"{folder}/out.ts")
+    sent, came = packets_of(sent), packets_of(f"{folder}/out.ts")
     missing = gap = at = 0
     for packet in sent:
         if at < len(came) and came[at] == packet:

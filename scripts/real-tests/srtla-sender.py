@@ -3,7 +3,7 @@
 
 Takes one SRT caller's datagrams at 127.0.0.1:SRT-PORT, and sends them by links from the local
 addresses in turn. Says which links have registered and how many packets were acknowledged. The
-first link sends nothing from the fifth second to the tenth.
+first link sends nothing from the second second to the fifth.
 """
 import os
 import select
@@ -39,7 +39,7 @@ def main():
             if ready is local:
                 datagram, caller = local.recvfrom(2000)
                 began_at = began_at or now
-                is_out = 5 <= now - began_at < 10
+                is_out = 2 <= now - began_at < 5
                 usable = [index for index in sorted(registered) if index > 0 or not is_out]
                 if usable:
                     turn += 1
