@@ -2,11 +2,11 @@
 //!
 //! `SCHEDULERS=alone,earliest-completion,ecf FIRST=0 COUNT=16 cargo test --release -p
 //! anabranch-core --test tests stream_wide -- --ignored --nocapture` prints for each network and
-//! case the seconds of each scheduler, and the bytes sent over those written; `alone` is the seconds
-//! of each of both paths. `CONTROLLERS` and `BYTES` are lists too. `RUNS` is the maximum number of
-//! runs of a case with loss, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known
-//! session has carried a transfer by `spd` over both paths, whatever the scheduler, and has been
-//! idle for 1 to 5 s.
+//! case the seconds of each scheduler, and the bytes sent over those written; `alone` is the
+//! seconds of each of both paths. `CONTROLLERS` and `BYTES` are lists too. `RUNS` is the maximum
+//! number of runs of a case with loss, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own.
+//! A known session has carried a transfer by `spd` over both paths, whatever the scheduler, and has
+//! been idle for 1 to 5 s.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
