@@ -45,7 +45,7 @@ python: ## the laboratory as a Python package, a wheel in target/wheels (needs P
 site: ## the documents as a site with search, the Rust API and the playground, in target/site (installs mdBook if it is missing)
 	CARGO="$(CARGO)" scripts/site.sh
 
-test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, pages in a browser, files of a release (ten minutes; parts need root on Linux)
+test-real: ## what loopback cannot show: interfaces that come and go, long pauses, SRT, SRTLA, RTMP and RIST, pages in a browser, files of a release (minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes, a gigabit over real sockets and the dashboard cost; beside SRT
