@@ -4,7 +4,6 @@ mod answers;
 mod builder;
 mod carriers;
 mod path_manager;
-mod start_error;
 
 use core::fmt;
 use std::net::SocketAddr;
@@ -32,13 +31,13 @@ use crate::runtime::{Next, Role};
 use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::Arrival;
+use crate::start_error::StartError;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
 pub use builder::{ClientBuilder, ConnectError, Opens};
 pub use path_manager::ClientPath;
 use path_manager::{PathManager, prepare};
-pub use start_error::StartError;
 
 /// Set-up of the end that opens a session.
 #[derive(Debug)]

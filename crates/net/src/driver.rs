@@ -7,6 +7,7 @@ mod observed;
 mod reachability;
 mod transmit;
 
+use core::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use anabranch_core::{
 use anabranch_secure::{Opened, PublicKey, Rejected, Session};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::carrier::Carrier;
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::load::{Frames, Load};
@@ -26,7 +28,6 @@ use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::Arrival;
-use crate::tcp::Carrier;
 use key_age::KeyAge;
 pub(crate) use links::LocalLink;
 use links::{Reported, Reporter};
@@ -206,6 +207,11 @@ impl<L: Load> Driver<L> {
             answers: Vec::new(),
             echoes: Vec::new(),
         })
+    }
+
+    /// Returns the driver if its owner hands in frames by its own calls.
+    pub(crate) fn frames(&mut self) -> Option<&mut Driver<Frames>> {
+        (self as &mut dyn Any).downcast_mut()
     }
 
     /// Returns the public key of the other end.

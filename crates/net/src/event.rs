@@ -8,7 +8,7 @@ use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media
 use anabranch_secure::{PublicKey, Refusal, VERSION};
 use anabranch_units::{DataRate, Duration};
 
-use crate::tcp::Carrier;
+use crate::carrier::Carrier;
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,6 +37,8 @@
 // | `served.rs` | sessions of any load as a server holds them |
 // | `runtime.rs` | the thread: wait, receive, advance |
 // | `outbox.rs` | sealed datagrams, grouped into batches |
+// | `carrier.rs` | the protocols that carry datagrams |
+// | `accept.rs` | the ports of accepted TCP connections, and their number |
 // | `port.rs` | the local side of a path, whose interface may vanish and return |
 // | `socket.rs` | one UDP socket with batches in and out |
 // | `gate.rs` | limits on the public-key work of a receiver |
@@ -44,11 +46,14 @@
 // | `lanes.rs` | a queue of the kernel's own for each peer |
 // | `via.rs` | the interface or address by which a path leaves this machine |
 // | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes |
+// | `start_error.rs` | reasons for which an end did not start |
 // | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
 // | `key_file.rs` | files of secret keys |
 // | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
 // | `waker.rs` | waking the thread |
 
+mod accept;
+mod carrier;
 mod client;
 mod clock;
 mod datagrams;
@@ -81,13 +86,15 @@ mod server;
 mod session_parameters;
 mod snapshot;
 mod socket;
+mod start_error;
 mod streams;
 mod tcp;
 mod via;
 mod waker;
 
 pub use anabranch_mux::OpenError as RefusedStream;
-pub use client::{ClientBuilder, ClientConfig, ClientPath, ConnectError, Opens, StartError};
+pub use carrier::Carrier;
+pub use client::{ClientBuilder, ClientConfig, ClientPath, ConnectError, Opens};
 pub use clock::{Clock, Reading};
 pub use datagrams::{
     AcceptedDatagrams, DEFAULT_DATAGRAM_DEADLINE, DatagramChannel, DatagramClient, DatagramOptions,
@@ -105,9 +112,10 @@ pub use sender::{SendError, Sender};
 pub use server::{PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, Serves};
 pub use session_parameters::{SessionKind, SessionParameters};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
+pub use start_error::StartError;
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,
     StreamWriter, stream_transport,
 };
-pub use tcp::{Carrier, TcpFallback};
+pub use tcp::TcpFallback;
 pub use via::{Via, ViaError, interfaces, mark_sockets};

@@ -6,7 +6,6 @@ use anabranch_core::{
 };
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::driver::Driver;
 use crate::event::Event;
 use crate::event_queue::EventSender;
 
@@ -69,14 +68,6 @@ pub(crate) trait Load: Send + 'static {
         true
     }
 
-    /// Returns the driver, if the owner hands frames in by its own calls.
-    fn frames(_driver: &mut Driver<Self>) -> Option<&mut Driver<Frames>>
-    where
-        Self: Sized,
-    {
-        None
-    }
-
     /// Handles an event of the transport that is not the driver's concern.
     fn on_event(&mut self, event: CoreEvent, events: &EventSender);
 
@@ -134,10 +125,6 @@ impl Load for Frames {
 
     fn may_have_data(&self) -> bool {
         false
-    }
-
-    fn frames(driver: &mut Driver<Frames>) -> Option<&mut Driver<Frames>> {
-        Some(driver)
     }
 
     fn on_event(&mut self, event: CoreEvent, events: &EventSender) {

@@ -11,12 +11,13 @@ use std::net::SocketAddr;
 use anabranch_units::{Duration, Instant};
 use rustix::io::Errno;
 
-use crate::client::StartError;
+use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket};
+use crate::start_error::StartError;
+use crate::tcp::Tcp;
 use crate::tcp::dial::{Dial, Manner};
 use crate::tcp::listener::Listener;
-use crate::tcp::{Carrier, Tcp};
 use crate::via::Via;
 
 /// Interval at which an absent or unusable interface or address is checked. Chosen.

@@ -9,7 +9,6 @@ use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Lateness};
 
-use crate::client::StartError;
 use crate::event_queue;
 use crate::load::Frames;
 use crate::runtime::{Handle, Runtime};
@@ -18,6 +17,7 @@ use crate::server::{
     LocalAddresses, PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
+use crate::start_error::StartError;
 
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};

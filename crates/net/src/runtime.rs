@@ -8,12 +8,12 @@ use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::client::StartError;
+use crate::accept;
 use crate::clock::Clock;
 use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
-use crate::tcp::listener;
+use crate::start_error::StartError;
 use crate::waker::{self, Waker, Wakeup};
 
 /// An end's reaction to arrivals and to the passage of time.
@@ -231,7 +231,7 @@ impl<R: Role> Shared<R> {
                 self.lock().on_port(now, index, absence);
             }
         }
-        listener::accept(now, ports);
+        accept::accept(now, ports);
     }
 
     /// Serves the sockets until the role is over, a port needs attention, or the peers have another

@@ -6,7 +6,7 @@ use anabranch_units::{DataRate, Importance, Instant, Lateness};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::client::{ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession, StartError};
+use crate::client::{ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::event::Ended;
@@ -18,6 +18,7 @@ use crate::link::LinkCap;
 use crate::load::Frames;
 use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
+use crate::start_error::StartError;
 
 /// Reason for which a frame was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

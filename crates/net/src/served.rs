@@ -83,7 +83,7 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
     }
 
     fn frames(&mut self) -> Option<&mut Driver<Frames>> {
-        L::frames(self)
+        Driver::frames(self)
     }
 
     fn close(&mut self, now: Instant) {

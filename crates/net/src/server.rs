@@ -28,7 +28,6 @@ use anabranch_secure::{
 };
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
-use crate::client::StartError;
 use crate::clock::Clock;
 use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
@@ -44,6 +43,7 @@ use crate::served::Offer;
 use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
 pub use builder::{ServerBuilder, Serves};
 use candidates::{Candidates, Confirmed};

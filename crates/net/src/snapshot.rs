@@ -7,8 +7,8 @@ use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
 use anabranch_secure::{PublicKey, Rejected};
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::carrier::Carrier;
 use crate::link::LinkReport;
-use crate::tcp::Carrier;
 
 /// A session's present or last state.
 #[derive(Clone, Debug, Default)]

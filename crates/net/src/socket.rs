@@ -11,8 +11,8 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{ReceiveTimestampns, UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
+use crate::carrier::Carrier;
 use crate::clock::Clock;
-use crate::tcp::Carrier;
 
 /// Buffer size requested of the operating system, so that a burst outlasts a moment without a
 /// processor.

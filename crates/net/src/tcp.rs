@@ -18,7 +18,6 @@ pub(crate) mod dial;
 pub(crate) mod fallback;
 pub(crate) mod listener;
 
-use core::fmt;
 use std::os::fd::BorrowedFd;
 
 use anabranch_units::Instant;
@@ -29,25 +28,6 @@ use crate::socket::{Arrival, ReceiveBuffers};
 use accepted::Accepted;
 use dial::Dial;
 use listener::Listener;
-
-/// The protocol that carries a path's datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrier {
-    /// UDP.
-    #[default]
-    Udp,
-    /// A TCP connection.
-    Tcp,
-}
-
-impl fmt::Display for Carrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Carrier::Udp => "UDP",
-            Carrier::Tcp => "TCP",
-        })
-    }
-}
 
 /// A client's use of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,14 @@ use anabranch_schedulers::{UnknownScheduler, by_name as scheduler};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration};
 
-use super::{ClientConfig, ClientPath, StartError};
+use super::{ClientConfig, ClientPath};
 use crate::clock::Clock;
 use crate::datagrams::{DEFAULT_DATAGRAM_DEADLINE, DatagramClient, datagram_transport};
 use crate::event::{Ended, Event};
 use crate::event_queue::Events;
 use crate::remote::{Remote, RemoteError};
 use crate::sender::Sender;
+use crate::start_error::StartError;
 use crate::streams::{StreamClient, default_stream_transport};
 use crate::tcp::TcpFallback;
 use crate::via::Via;

@@ -6,14 +6,15 @@ use anabranch_core::PathId;
 use anabranch_units::Instant;
 
 use super::ClientRole;
+use crate::carrier::Carrier;
 use crate::driver::Driver;
 use crate::event::Event;
 use crate::handshake::Handshake;
 use crate::load::Load;
 use crate::port::Port;
+use crate::tcp::TcpFallback;
 use crate::tcp::dial::{Dial, Manner};
 use crate::tcp::fallback::FallbackEvent;
-use crate::tcp::{Carrier, TcpFallback};
 
 impl<L: Load> ClientRole<L> {
     /// Returns the start of the wait for an answer on any path, if a packet was sent.

@@ -11,7 +11,8 @@ use anabranch_core::{Config, PathId, PathOptions};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
 use anabranch_units::{Duration, Instant};
 
-use super::{ClientRole, StartError};
+use super::ClientRole;
+use crate::carrier::Carrier;
 use crate::driver::LocalLink;
 use crate::event::Event;
 use crate::link::LinkCap;
@@ -23,7 +24,7 @@ use crate::route::{Route, header_bytes};
 use crate::search::Search;
 use crate::snapshot::PathSnapshot;
 use crate::socket::Arrival;
-use crate::tcp::Carrier;
+use crate::start_error::StartError;
 use crate::via::Via;
 use crate::waker::Waker;
 

@@ -16,12 +16,12 @@ use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use super::{Authentic, Driver};
+use crate::carrier::Carrier;
 use crate::load::Load;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Address, Heard, Route, Token};
 use crate::socket::{Arrival, Batch};
-use crate::tcp::Carrier;
 
 const CHALLENGE: u8 = 0x42;
 const ANSWER: u8 = 0x43;

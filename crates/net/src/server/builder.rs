@@ -11,11 +11,11 @@ use anabranch_units::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::ServerConfig;
-use crate::client::StartError;
 use crate::clock::Clock;
 use crate::datagrams::datagram_transport;
 use crate::event_queue::Events;
 use crate::receiver::{Receiver, Receptions};
+use crate::start_error::StartError;
 use crate::streams::{Accepted, Started, StreamServer, default_stream_transport};
 
 /// An end that a [`ServerBuilder`] starts: [`Receiver`] or [`StreamServer`].

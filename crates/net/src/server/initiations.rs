@@ -6,12 +6,12 @@ use anabranch_units::{Ecn, Instant};
 use super::ServerRole;
 use super::candidates::Resent;
 use super::sessions::Owner;
+use crate::carrier::Carrier;
 use crate::gate::Verdict;
 use crate::port::Port;
 use crate::random;
 use crate::session_parameters::{SessionKind, SessionParameters};
 use crate::socket::{Arrival, Batch};
-use crate::tcp::Carrier;
 
 impl ServerRole {
     /// Answers an initiation. Cheap checks come first: the first mark, then a resend, then the room

@@ -6,11 +6,12 @@ use anabranch_mux::{Budget, Role};
 use anabranch_units::Lateness;
 
 use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
-use crate::client::{ClientBuilder, ClientConfig, ClientRole, StartError};
+use crate::client::{ClientBuilder, ClientConfig, ClientRole};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
+use crate::start_error::StartError;
 
 /// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

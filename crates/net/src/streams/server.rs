@@ -10,7 +10,6 @@ use anabranch_units::Lateness;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
-use crate::client::StartError;
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
@@ -19,6 +18,7 @@ use crate::server::{
     LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
+use crate::start_error::StartError;
 
 /// A stream that a client has opened.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use socket2::SockAddr;
 
-use super::Carrier;
+use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, ReceiveBuffers};
 use crate::via::{Via, ViaError};

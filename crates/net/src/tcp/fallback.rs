@@ -15,8 +15,9 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::TcpFallback;
 use super::dial::Manner;
-use super::{Carrier, TcpFallback};
+use crate::carrier::Carrier;
 
 /// Silence on all paths after which TCP is tried: four initiations have been lost by then.
 const TRY_AFTER: Duration = Duration::from_secs(3);

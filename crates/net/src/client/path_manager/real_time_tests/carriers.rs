@@ -1,8 +1,8 @@
 //! Names and numbers of paths where UDP is blocked and TCP is not.
 
 use super::*;
+use crate::carrier::Carrier;
 use crate::streams::StreamServer;
-use crate::tcp::Carrier;
 
 /// A host that is reached by TCP only: its UDP port does not answer.
 struct Host {

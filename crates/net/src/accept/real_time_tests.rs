@@ -1,5 +1,7 @@
 use super::*;
-use std::net::TcpStream;
+use crate::tcp::listener::{ACCEPT_INTERVAL, Listener, MAX_ACCEPTED_AT_ONCE};
+use anabranch_units::Duration;
+use std::net::{SocketAddr, TcpStream};
 
 const SECOND: Duration = Duration::from_secs(1);
 

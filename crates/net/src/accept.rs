@@ -1,0 +1,101 @@
+//! The ports of accepted TCP connections, and the limits on their number.
+//!
+//! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
+//! these at a time, few of one network, and they do not last; connections of sessions do not count.
+
+use std::collections::BTreeMap;
+
+use anabranch_units::Instant;
+
+use crate::gate::Network;
+use crate::port::Port;
+use crate::tcp::Tcp;
+use crate::tcp::accepted::Accepted;
+
+/// Maximum number of connections, so that a process with the usual limit of 1,024 files has half of
+/// them left.
+const MAX_CONNECTIONS: usize = 512;
+/// Maximum number of connections of one network: a venue with one address may have dozens of
+/// senders.
+const MAX_OF_NETWORK: usize = 128;
+/// Maximum number of connections that have not brought an authentic datagram yet.
+const MAX_UNPROVEN: usize = 64;
+/// Maximum number of such connections of one network.
+const MAX_UNPROVEN_OF_NETWORK: usize = 16;
+/// Number of other slots that are used before one is used again, so that a port's index and the
+/// peer's address identify a connection for a long time.
+const MIN_SLOTS: usize = 64;
+
+/// Accepts connections at the listening port, if there is one, and gives each a port of its own.
+pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
+    let listening = ports
+        .iter()
+        .position(|port| matches!(port.tcp(), Tcp::Listening(_)));
+    let Some(listening) = listening else { return };
+    let Tcp::Listening(listener) = ports[listening].tcp_mut() else {
+        return;
+    };
+    let (accepted, mut latest) = (listener.accept(now), listener.latest);
+    for accepted in accepted {
+        if make_room(ports, accepted.network) {
+            latest = place(ports, listening + 1, latest, accepted);
+        }
+    }
+    if let Tcp::Listening(listener) = ports[listening].tcp_mut() {
+        listener.latest = latest;
+    }
+}
+
+/// Returns whether a connection of `network` may be accepted. If there are too many unproven
+/// connections, the oldest one of the network with the most is closed.
+fn make_room(ports: &mut [Port], network: Network) -> bool {
+    let mut unproven: BTreeMap<Network, Vec<(Instant, usize)>> = BTreeMap::new();
+    let (mut count, mut count_of_network) = (0, 0);
+    for (index, port) in ports.iter().enumerate() {
+        if let Tcp::Accepted(accepted) = port.tcp() {
+            count += 1;
+            count_of_network += usize::from(accepted.network == network);
+            if !accepted.is_proven() {
+                let of_network = unproven.entry(accepted.network).or_default();
+                of_network.push((accepted.accepted_at, index));
+            }
+        }
+    }
+    let unproven_count: usize = unproven.values().map(Vec::len).sum();
+    let unproven_of_network = unproven.get(&network).map_or(0, Vec::len);
+    if count_of_network >= MAX_OF_NETWORK || unproven_of_network >= MAX_UNPROVEN_OF_NETWORK {
+        return false;
+    }
+    if unproven_count < MAX_UNPROVEN && count < MAX_CONNECTIONS {
+        return true;
+    }
+    let largest = unproven
+        .values()
+        .max_by_key(|connections| connections.len());
+    match largest.and_then(|connections| connections.iter().min()) {
+        Some((_, index)) => {
+            *ports[*index].tcp_mut() = Tcp::None;
+            true
+        }
+        None => false,
+    }
+}
+
+/// Puts a connection into a free port after the latest one, or into a new port. Returns its index.
+fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted) -> usize {
+    let slots = first..ports.len();
+    let is_free = |index: &usize| matches!(ports[*index].tcp(), Tcp::None);
+    let after = (latest + 1).max(first)..ports.len();
+    let free = after.chain(slots.clone()).find(is_free);
+    let free = free.filter(|_| slots.len() >= MIN_SLOTS);
+    let index = free.unwrap_or_else(|| {
+        ports.push(Port::vacant());
+        ports.len() - 1
+    });
+    *ports[index].tcp_mut() = Tcp::Accepted(accepted);
+    index
+}
+
+// Needs a clock: connections are real ones.
+#[cfg(test)]
+mod real_time_tests;
