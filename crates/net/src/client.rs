@@ -20,10 +20,10 @@ use crate::driver::{Beginning, Driver};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
+use crate::io::Network;
 use crate::lanes::Peer;
 use crate::link::LinkCap;
 use crate::load::Load;
-use crate::names::SystemResolver;
 use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
@@ -44,6 +44,8 @@ use path_manager::{PathManager, prepare};
 pub struct ClientConfig {
     /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
     pub transport: Config,
+    /// Network of the sockets and names.
+    pub network: Network,
     /// Clock of all instants.
     pub clock: Clock,
     /// This end's key.
@@ -83,6 +85,7 @@ impl ClientConfig {
     pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<ClientPath>) -> Self {
         ClientConfig {
             transport: Config::new(default_controller(), default_scheduler()),
+            network: Network::default(),
             clock: Clock::start(),
             local_key,
             peer_key,
@@ -103,7 +106,8 @@ impl ClientConfig {
 impl ClientConfig {
     /// Opens a socket for each path.
     pub(crate) fn open_ports(&self) -> Result<Vec<Port>, StartError> {
-        self.paths.iter().map(ClientPath::open_port).collect()
+        let open = |path: &ClientPath| path.open_port(&self.network);
+        self.paths.iter().map(open).collect()
     }
 }
 
@@ -199,7 +203,9 @@ impl<L: Load> ClientRole<L> {
         if count > PathId::LIMIT {
             return Err(StartError::TooManyPaths { count });
         }
-        let paths = PathManager::new(paths, Arc::new(SystemResolver), waker);
+        let network = config.network.clone();
+        let resolver = network.resolver();
+        let paths = PathManager::new(paths, network, resolver, waker);
         let headers = paths.header_bytes().ok_or(StartError::NoPath)?;
         prepare::<L>(&mut config.transport, headers);
         let now = config.clock.now();

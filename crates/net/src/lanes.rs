@@ -219,7 +219,7 @@ mod tests {
                 },
                 coalesces: false,
             }];
-            let listeners = [Port::fixed(listener)];
+            let listeners = [Port::fixed(crate::io::Socket::System(listener))];
             let mut lanes = Lanes::default();
             lanes.update(&wanted, &listeners);
             assert_eq!(lanes.lanes.len(), 1, "{listen} reached as {reached}");
@@ -267,7 +267,7 @@ mod tests {
             coalesces: false,
         }];
         let mut lanes = Lanes::default();
-        lanes.update(&wanted, &[Port::fixed(listener)]);
+        lanes.update(&wanted, &[Port::fixed(crate::io::Socket::System(listener))]);
         assert_eq!(lanes.lanes.len(), 1);
         let taken = UdpSocket::bind(address).expect_err("taken").kind();
         assert_eq!(taken, io::ErrorKind::AddrInUse);

@@ -39,6 +39,7 @@
 // | `outbox.rs` | sealed datagrams, grouped into batches |
 // | `carrier.rs` | the protocols that carry datagrams |
 // | `accept.rs` | the ports of accepted TCP connections, and their number |
+// | `io.rs` | the network: the operating system's, or a world's in memory |
 // | `port.rs` | the local side of a path, whose interface may vanish and return |
 // | `socket.rs` | one UDP socket with batches in and out |
 // | `gate.rs` | limits on the public-key work of a receiver |
@@ -65,6 +66,7 @@ mod frame_writer;
 pub mod fuzzing;
 mod gate;
 mod handshake;
+mod io;
 mod key_file;
 mod lanes;
 mod link;
@@ -103,6 +105,7 @@ pub use datagrams::{
 pub use event::{Ended, Event, Refused};
 pub use event_queue::{Events, SessionOver};
 pub use frame_writer::FrameWriter;
+pub use io::Network;
 pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketEventKind, PacketObserver};

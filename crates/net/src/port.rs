@@ -13,7 +13,8 @@ use rustix::io::Errno;
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
-use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket};
+use crate::io::{Network, Socket};
+use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket as SystemSocket};
 use crate::start_error::StartError;
 use crate::tcp::Tcp;
 use crate::tcp::dial::{Dial, Manner};
@@ -27,13 +28,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct Port {
     /// The socket; `None` while the interface or address is absent.
     socket: Option<Socket>,
+    network: Network,
     /// Interface and peer for opening the socket; `None` for a receiver's, which is not bound to an
     /// interface.
     target: Option<(Via, SocketAddr)>,
     /// Result of sending since the last check.
     seen: RefCell<Seen>,
     has_sent: Cell<bool>,
-    /// Whether its sockets [coalesce](Socket::coalesce).
+    /// Whether its sockets [coalesce](SystemSocket::coalesce).
     coalesces: bool,
     look_at: Instant,
     /// Reason for which it is unusable.
@@ -58,13 +60,17 @@ impl Port {
     ///
     /// # Errors
     /// Errors that waiting cannot fix.
-    pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
+    pub(crate) fn open(
+        network: &Network,
+        via: &Via,
+        remote: SocketAddr,
+    ) -> Result<Port, StartError> {
         let target = Some((via.clone(), remote));
-        match open(via, remote) {
-            Ok(socket) => Ok(Port::dialling(Some(socket), target)),
+        match network.open(via, remote) {
+            Ok(socket) => Ok(Port::dialling(network, Some(socket), target)),
             Err(StartError::Via(absent)) if absent.is_absence() => Ok(Port {
                 absence: Some(absent.to_string()),
-                ..Port::dialling(None, target)
+                ..Port::dialling(network, None, target)
             }),
             Err(error) => Err(error),
         }
@@ -72,10 +78,10 @@ impl Port {
 
     /// Creates a port of a path whose other end has no known address yet. [`Port::redirect`] opens
     /// it.
-    pub(crate) fn nowhere() -> Port {
+    pub(crate) fn nowhere(network: &Network) -> Port {
         Port {
             absence: Some("the receiver's address is not known yet".to_owned()),
-            ..Port::dialling(None, None)
+            ..Port::dialling(network, None, None)
         }
     }
 
@@ -95,8 +101,13 @@ impl Port {
         Port::new(Some(socket), None)
     }
 
-    fn dialling(socket: Option<Socket>, target: Option<(Via, SocketAddr)>) -> Port {
+    fn dialling(
+        network: &Network,
+        socket: Option<Socket>,
+        target: Option<(Via, SocketAddr)>,
+    ) -> Port {
         Port {
+            network: network.clone(),
             tcp: Tcp::Dialled(Dial::default()),
             ..Port::new(socket, target)
         }
@@ -105,6 +116,7 @@ impl Port {
     fn new(socket: Option<Socket>, target: Option<(Via, SocketAddr)>) -> Port {
         Port {
             socket,
+            network: Network::default(),
             target,
             seen: RefCell::default(),
             has_sent: Cell::new(false),
@@ -167,14 +179,20 @@ impl Port {
         }
     }
 
-    /// Makes the kernel hand over datagrams together from now on ([`Socket::coalesce`]).
+    /// Makes the kernel hand over datagrams together from now on ([`SystemSocket::coalesce`]).
     pub(crate) fn coalesce(&mut self) {
         self.coalesces = true;
         self.socket.iter_mut().for_each(Socket::coalesce);
     }
 
-    pub(crate) fn socket(&self) -> Option<&Socket> {
-        self.socket.as_ref()
+    /// Returns whether it has a socket.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Returns the operating system's socket, if it has one.
+    pub(crate) fn socket(&self) -> Option<&SystemSocket> {
+        self.socket.as_ref()?.system()
     }
 
     /// Returns the maximum number of datagrams in a batch.
@@ -185,7 +203,7 @@ impl Port {
     /// Sends a batch by the port's carriers.
     ///
     /// # Errors
-    /// As [`Socket::send`] and
+    /// As [`SystemSocket::send`] and
     /// [`Connection::send`](crate::tcp::connection::Connection::send); without a socket, the
     /// reason of its absence.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
@@ -204,7 +222,7 @@ impl Port {
         }
     }
 
-    /// Sends a batch as [`Socket::send`] does.
+    /// Sends a batch as [`SystemSocket::send`] does.
     ///
     /// # Errors
     /// As there; without a socket, the missing interface or address.
@@ -279,7 +297,7 @@ impl Port {
 
     fn tend_tcp(&mut self, now: Instant) {
         match (&mut self.tcp, &self.target) {
-            (Tcp::Dialled(dial), Some((via, _))) => dial.tend(now, via),
+            (Tcp::Dialled(dial), Some((via, _))) => dial.tend(now, &self.network, via),
             (Tcp::Accepted(accepted), _) if accepted.close_at() <= now => self.tcp = Tcp::None,
             _ => {}
         }
@@ -289,7 +307,7 @@ impl Port {
         let Some((via, remote)) = &self.target else {
             return;
         };
-        match open(via, *remote) {
+        match self.network.open(via, *remote) {
             Ok(mut socket) => {
                 if self.coalesces {
                     socket.coalesce();
@@ -305,11 +323,6 @@ impl Port {
     }
 }
 
-fn open(via: &Via, remote: SocketAddr) -> Result<Socket, StartError> {
-    let socket = via.open(remote)?;
-    Socket::new(socket).map_err(StartError::Runtime)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,7 +334,7 @@ mod tests {
     #[test]
     fn what_is_absent_is_told_once_and_cannot_be_sent_by() {
         let via = Via::Interface("nowhere9".into());
-        let mut port = Port::open(&via, REMOTE).expect("it is waited for");
+        let mut port = Port::open(&Network::default(), &via, REMOTE).expect("it is waited for");
         let batch = Batch {
             to: REMOTE,
             from: None,
@@ -340,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_is_there_asks_for_nothing() {
-        let mut port = Port::open(&Via::DefaultRoute, REMOTE).unwrap();
+        let mut port = Port::open(&Network::default(), &Via::DefaultRoute, REMOTE).unwrap();
         assert_eq!(port.tend_at(), None);
         assert_eq!(port.tend(Instant::from_secs(5)), None);
         port.seen.replace(Seen::Gone);

@@ -11,7 +11,7 @@ use anabranch_units::{Duration, Lateness};
 
 use crate::event_queue;
 use crate::load::Frames;
-use crate::runtime::{Handle, Runtime};
+use crate::runtime::{Handle, Runtime, Surroundings};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
@@ -48,7 +48,7 @@ impl Receiver {
     /// [`StartError`]; no thread remains.
     pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (ports, local) = config.open()?;
-        let clock = config.clock;
+        let surroundings = Surroundings::of(&config.network, config.clock);
         let (begun, queue) = flume::unbounded();
         let mut offer = Offer::new(config.transport.clone(), move |opening| {
             let (events, reader) = event_queue::queue();
@@ -65,7 +65,7 @@ impl Receiver {
         })?;
         offer.set_reassembly_wait(config.reassembly_wait);
         let role = ServerRole::new(config, vec![offer]);
-        let runtime = Runtime::start("receiver", clock, ports, role)?;
+        let runtime = Runtime::start("receiver", surroundings, ports, role)?;
         let handle = runtime.handle();
         Ok((Receiver { runtime, local }, Receptions { queue, handle }))
     }

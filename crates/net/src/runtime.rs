@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::accept;
 use crate::clock::Clock;
+use crate::io::Network;
 use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
@@ -85,9 +86,26 @@ enum Watched {
     Over,
 }
 
+/// The network and the clock of an end.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    network: Network,
+    clock: Clock,
+}
+
+impl Surroundings {
+    pub(crate) fn of(network: &Network, clock: Clock) -> Self {
+        Surroundings {
+            network: network.clone(),
+            clock,
+        }
+    }
+}
+
 /// A role in a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Runtime<R> {
+    network: Network,
     handle: Handle<R>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -119,20 +137,21 @@ struct Shared<R> {
 impl<R: Role> Runtime<R> {
     pub(crate) fn start(
         name: &str,
-        clock: Clock,
+        surroundings: Surroundings,
         ports: Vec<Port>,
         role: R,
     ) -> Result<Self, StartError> {
-        Runtime::start_with(name, clock, ports, |_| Ok(role))
+        Runtime::start_with(name, surroundings, ports, |_| Ok(role))
     }
 
     /// Starts the thread with a role that others may wake.
     pub(crate) fn start_with(
         name: &str,
-        clock: Clock,
+        surroundings: Surroundings,
         ports: Vec<Port>,
         role: impl FnOnce(Arc<Waker>) -> Result<R, StartError>,
     ) -> Result<Self, StartError> {
+        let Surroundings { network, clock } = surroundings;
         let (waker, wakeup) = waker::pair().map_err(StartError::Runtime)?;
         let waker = Arc::new(waker);
         let shared = Arc::new(Shared {
@@ -146,9 +165,15 @@ impl<R: Role> Runtime<R> {
         });
         let thread = spawned.map_err(StartError::Runtime)?;
         Ok(Runtime {
+            network,
             handle: Handle { shared, waker },
             thread: Some(thread),
         })
+    }
+
+    /// Returns the network of the role's sockets.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Returns another handle of the role, which may outlive its thread.

@@ -16,7 +16,7 @@ use crate::event_queue::{self, Events};
 use crate::frame_writer::FrameWriter;
 use crate::link::LinkCap;
 use crate::load::Frames;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Surroundings};
 use crate::snapshot::{PathSnapshot, Snapshot};
 use crate::start_error::StartError;
 
@@ -59,8 +59,9 @@ impl Sender {
     pub fn start(config: ClientConfig) -> Result<(Sender, Events), StartError> {
         let ports = config.open_ports()?;
         let clock = config.clock;
+        let surroundings = Surroundings::of(&config.network, clock);
         let (events, receiver) = event_queue::queue();
-        let runtime = Runtime::start_with("sender", clock, ports, |waker| {
+        let runtime = Runtime::start_with("sender", surroundings, ports, |waker| {
             ClientRole::new(config, events, Box::new(Frames::default), waker)
         })?;
         let ended = receiver.end_watch();
@@ -193,7 +194,7 @@ impl Sender {
     /// # Errors
     /// [`StartError`]: there are [`PathId::LIMIT`] paths already, or it cannot leave this machine.
     pub fn add_path(&self, path: ClientPath) -> Result<(), StartError> {
-        let port = path.open_port()?;
+        let port = path.open_port(self.runtime.network())?;
         self.runtime.change(|role, _| role.add_path(path, port))
     }
 
@@ -203,7 +204,7 @@ impl Sender {
     /// # Errors
     /// [`StartError`]: there is no such path, or the new one cannot leave this machine.
     pub fn replace_path(&self, path: PathId, by: ClientPath) -> Result<PathSnapshot, StartError> {
-        let port = by.open_port()?;
+        let port = by.open_port(self.runtime.network())?;
         self.runtime
             .change(|role, now| role.replace_path(now, path.index(), by, port))
     }

@@ -16,7 +16,7 @@ mod resets;
 mod sessions;
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
@@ -33,6 +33,7 @@ use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::gate::Gate;
+use crate::io::Network;
 use crate::lanes::Peer;
 use crate::observer::PacketObserver;
 use crate::port::Port;
@@ -42,7 +43,7 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
-use crate::socket::{Arrival, Batch, Socket};
+use crate::socket::{Arrival, Batch};
 use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
 pub use builder::{ServerBuilder, Serves};
@@ -63,6 +64,8 @@ const MAX_ENDED_COUNT: usize = 16;
 pub struct ServerConfig {
     /// The transport's set-up; `overhead_bytes` is set here, from the peer's address.
     pub transport: Config,
+    /// Network of the sockets.
+    pub network: Network,
     /// Clock of all instants.
     pub clock: Clock,
     /// Local address; with port 0, the started end reports the port.
@@ -99,6 +102,7 @@ impl ServerConfig {
     pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
         ServerConfig {
             transport: Config::new(default_controller(), default_scheduler()),
+            network: Network::default(),
             clock: Clock::start(),
             listen,
             listen_tcp: None,
@@ -119,16 +123,14 @@ impl ServerConfig {
 impl ServerConfig {
     /// Opens the sockets.
     pub(crate) fn open(&self) -> Result<(Vec<Port>, LocalAddresses), StartError> {
-        let address = self.listen;
-        let listen_error = |source| StartError::Listen { address, source };
-        let socket = UdpSocket::bind(address).map_err(listen_error)?;
-        let socket = Socket::new(socket).map_err(StartError::Runtime)?;
+        let socket = self.network.listen(self.listen)?;
         let udp = socket.local_addr().map_err(StartError::Runtime)?;
         let mut ports = vec![Port::fixed(socket)];
         let mut tcp = None;
         if let Some(address) = self.listen_tcp {
             let listen_error = |source| StartError::ListenTcp { address, source };
-            let listener = Listener::bind(address).map_err(listen_error)?;
+            let acceptor = self.network.listen_tcp(address).map_err(listen_error)?;
+            let listener = Listener::new(acceptor);
             tcp = Some(listener.local_addr().map_err(StartError::Runtime)?);
             ports.push(Port::listening(listener));
         }

@@ -7,6 +7,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `stream.rs` | the bytes below a connection, of the operating system or of a world in memory |
 //! | `connection.rs` | one connection: whole datagrams in and out, without ever blocking |
 //! | `dial.rs` | the client's end of a path: connects, and connects again |
 //! | `listener.rs`, `accepted.rs` | the server's end: limits on connections from strangers |
@@ -17,6 +18,7 @@ pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod fallback;
 pub(crate) mod listener;
+pub(crate) mod stream;
 
 use std::os::fd::BorrowedFd;
 
@@ -55,13 +57,13 @@ pub(crate) enum Tcp {
 }
 
 impl Tcp {
-    /// Returns the socket to poll, and the events to poll for.
+    /// Returns the operating system's socket to poll, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match self {
             Tcp::None => None,
-            Tcp::Listening(listener) => Some(listener.polled()),
-            Tcp::Accepted(accepted) => Some(accepted.connection.polled()),
-            Tcp::Dialled(dial) => dial.connection().map(|connection| connection.polled()),
+            Tcp::Listening(listener) => listener.polled(),
+            Tcp::Accepted(accepted) => accepted.connection.polled(),
+            Tcp::Dialled(dial) => dial.connection()?.polled(),
         }
     }
 

@@ -15,6 +15,7 @@ use super::ClientRole;
 use crate::carrier::Carrier;
 use crate::driver::LocalLink;
 use crate::event::Event;
+use crate::io::Network;
 use crate::link::LinkCap;
 use crate::load::Load;
 use crate::names::{Answer, Names, Resolve};
@@ -58,12 +59,12 @@ impl ClientPath {
     }
 
     /// Opens the path's socket, unless its address is not known yet.
-    pub(crate) fn open_port(&self) -> Result<Port, StartError> {
+    pub(crate) fn open_port(&self, network: &Network) -> Result<Port, StartError> {
         match &self.remote {
-            Remote::Address(address) => Port::open(&self.via, *address),
+            Remote::Address(address) => Port::open(network, &self.via, *address),
             Remote::Name(_) => {
                 self.via.check()?;
-                Ok(Port::nowhere())
+                Ok(Port::nowhere(network))
             }
         }
     }
@@ -72,6 +73,7 @@ impl ClientPath {
 #[derive(Debug)]
 pub(super) struct PathManager {
     paths: Vec<ManagedPath>,
+    network: Network,
     names: Names,
     /// Pending changes of ports, which the thread makes when it takes them, in this order.
     changes: Vec<Change>,
@@ -152,6 +154,7 @@ const HEADER_BYTES_OF_A_NAME: u32 = 48;
 impl PathManager {
     pub(super) fn new(
         paths: Vec<ClientPath>,
+        network: Network,
         resolver: Arc<dyn Resolve>,
         waker: Arc<Waker>,
     ) -> Self {
@@ -161,6 +164,7 @@ impl PathManager {
             .map(|path| ManagedPath::new(path, &mut names));
         PathManager {
             paths: paths.collect(),
+            network,
             names,
             changes: Vec::new(),
             version: 0,
@@ -295,8 +299,9 @@ impl PathManager {
 
     fn aim_one(&mut self, now: Instant, index: usize) {
         let managed = &mut self.paths[index];
-        let via = &managed.path.via;
-        if let Some(address) = managed.search.next(now, |address| via.has_route(address)) {
+        let (network, via) = (&self.network, &managed.path.via);
+        let has_route = |address| network.has_route(via, address);
+        if let Some(address) = managed.search.next(now, has_route) {
             self.push_change(Change::Redirect(index, address));
         }
     }
@@ -315,7 +320,7 @@ impl PathManager {
         for index in 0..self.paths.len() {
             let managed = &mut self.paths[index];
             let is_elsewhere = managed.search.current() != Some(address);
-            let may_move = index == by || managed.path.via.has_route(address);
+            let may_move = index == by || self.network.has_route(&managed.path.via, address);
             if is_elsewhere && managed.search.knows(address) && may_move {
                 managed.search.choose(address);
                 self.push_change(Change::Redirect(index, address));
@@ -477,7 +482,7 @@ impl<L: Load> ClientRole<L> {
                 Change::Redirect(index, address) => {
                     let managed = &mut self.paths.paths[index];
                     ports[index].redirect(&managed.path.via, address);
-                    managed.is_absent = ports[index].socket().is_none();
+                    managed.is_absent = !ports[index].has_socket();
                     if let Some(driver) = &mut self.driver {
                         driver.redirect(index, address);
                     }

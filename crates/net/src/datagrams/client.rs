@@ -7,7 +7,7 @@ use anabranch_units::Lateness;
 use super::{DatagramChannel, Datagrams, Shared};
 use crate::client::{ClientBuilder, ClientConfig, ClientRole};
 use crate::event_queue::{self, Events};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Surroundings};
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
 
@@ -33,10 +33,10 @@ impl DatagramClient {
     /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(DatagramClient, Events), StartError> {
         let ports = config.open_ports()?;
-        let clock = config.clock;
+        let surroundings = Surroundings::of(&config.network, config.clock);
         let (events, receiver) = event_queue::queue();
         let mut channel = None;
-        let runtime = Runtime::start_with("datagrams", clock, ports, |waker| {
+        let runtime = Runtime::start_with("datagrams", surroundings, ports, |waker| {
             let shared = Shared::new(Arc::clone(&waker));
             channel = Some(DatagramChannel {
                 shared: Arc::clone(&shared),

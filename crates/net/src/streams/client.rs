@@ -9,7 +9,7 @@ use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
 use crate::client::{ClientBuilder, ClientConfig, ClientRole};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Surroundings};
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
 
@@ -48,11 +48,11 @@ impl StreamClient {
     pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
         let mut ports = config.open_ports()?;
         ports.iter_mut().for_each(Port::coalesce);
-        let clock = config.clock;
+        let surroundings = Surroundings::of(&config.network, config.clock);
         let (events, receiver) = event_queue::queue();
         let newest = Arc::<Mutex<Option<Arc<Shared>>>>::default();
         let kept = Arc::clone(&newest);
-        let runtime = Runtime::start_with("streams", clock, ports, |waker| {
+        let runtime = Runtime::start_with("streams", surroundings, ports, |waker| {
             let woken = Arc::clone(&waker);
             let make_load = move || {
                 let budget = Budget::new(CLIENT_BUDGET_BYTES);

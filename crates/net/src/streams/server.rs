@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Surroundings};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
@@ -76,11 +76,11 @@ impl StreamServer {
 
     fn start_both(config: ServerConfig, datagrams: Option<Config>) -> Result<Started, StartError> {
         let (ports, local) = config.open()?;
-        let clock = config.clock;
+        let surroundings = Surroundings::of(&config.network, config.clock);
         let (events, receiver) = event_queue::queue();
         let (queue, accepted) = mpsc::unbounded_channel();
         let (datagram_queue, accepted_datagrams) = mpsc::unbounded_channel();
-        let runtime = Runtime::start_with("streams", clock, ports, |waker| {
+        let runtime = Runtime::start_with("streams", surroundings, ports, |waker| {
             let (streams_waker, streams_events) = (Arc::clone(&waker), events.clone());
             let budget = Budget::new(SERVER_BUDGET_BYTES);
             let streams = Offer::new(config.transport.clone(), move |opening| {

@@ -6,35 +6,27 @@
 //! before the next one.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
 
 use anabranch_secure::{Deframer, STREAM_PREAMBLE, append_framed};
 use anabranch_units::Ecn;
 use rustix::event::PollFlags;
-use rustix::io::Errno;
-use socket2::SockAddr;
 
+use super::stream::{Progress, Stream};
 use crate::carrier::Carrier;
 use crate::clock::Clock;
+use crate::io::Network;
 use crate::socket::{Arrival, Batch, ReceiveBuffers};
 use crate::via::{Via, ViaError};
 
-/// Number of unsent bytes in the kernel from which on it accepts no more: 50 ms at 5 Mbit/s
-/// (chosen).
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const UNSENT_BYTES: u32 = 32 << 10;
-/// Time without acknowledgement after which the kernel gives up the connection. Its own back-off
-/// would take minutes; a new connection takes a round trip.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const UNACKNOWLEDGED: core::time::Duration = core::time::Duration::from_secs(5);
 /// Number of read calls per turn, of up to 64 KiB each.
 const MAX_READS: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     peer: SocketAddr,
     /// The local address, at a server.
     local: Option<IpAddr>,
@@ -55,37 +47,18 @@ impl Connection {
     /// Begins to connect to `peer`; [`serve`](Self::serve) completes it.
     ///
     /// # Errors
-    /// If the local side is missing, or the operating system has no route.
-    pub(crate) fn dial(via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
-        let refused = |source| ViaError::Socket {
-            via: via.clone(),
-            source,
-        };
-        let socket = via.open_tcp(peer)?;
-        socket.set_nonblocking(true).map_err(refused)?;
-        match socket.connect(&SockAddr::from(peer)) {
-            Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => {
-                return Err(refused(error));
-            }
-            _ => {}
-        }
-        set_up(&socket);
-        Ok(Connection::new(socket.into(), peer, None, false))
+    /// If the local side is missing, or there is no route.
+    pub(crate) fn dial(network: &Network, via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
+        let stream = network.dial(via, peer)?;
+        Ok(Connection::new(stream, peer, None, false))
     }
 
-    /// Creates a connection from `peer`.
-    ///
-    /// # Errors
-    /// If the operating system cannot serve it without blocking.
-    pub(crate) fn accepted(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        let local = stream.local_addr()?.ip();
-        let socket = socket2::Socket::from(stream);
-        set_up(&socket);
-        Ok(Connection::new(socket.into(), peer, Some(local), true))
+    /// Creates a connection from `peer` to this local address.
+    pub(crate) fn accepted(stream: Stream, local: IpAddr, peer: SocketAddr) -> Self {
+        Connection::new(stream, peer, Some(local), true)
     }
 
-    fn new(stream: TcpStream, peer: SocketAddr, local: Option<IpAddr>, is_open: bool) -> Self {
+    fn new(stream: Stream, peer: SocketAddr, local: Option<IpAddr>, is_open: bool) -> Self {
         Connection {
             stream,
             peer,
@@ -116,14 +89,14 @@ impl Connection {
         self.is_broken.set(true);
     }
 
-    /// Returns the socket, and the events to poll for.
-    pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
+    /// Returns the operating system's socket, and the events to poll for.
+    pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {
             (false, _) => PollFlags::OUT,
             (true, true) => PollFlags::IN,
             (true, false) => PollFlags::IN | PollFlags::OUT,
         };
-        (self.stream.as_fd(), flags)
+        Some((self.stream.system()?, flags))
     }
 
     /// Completes the connection, sends the rest of a datagram, and passes to `take` each datagram
@@ -136,10 +109,10 @@ impl Connection {
         take: impl FnMut(&Arrival, &mut [u8]),
     ) {
         if !self.is_open.get() {
-            match self.stream.take_error() {
-                Ok(None) if self.stream.peer_addr().is_ok() => self.is_open.set(true),
-                Ok(None) => return,
-                Ok(Some(_)) | Err(_) => return self.give_up(),
+            match self.stream.progress() {
+                Progress::Open => self.is_open.set(true),
+                Progress::Connecting => return,
+                Progress::Failed => return self.give_up(),
             }
         }
         self.send_rest(&mut self.outgoing.borrow_mut());
@@ -156,7 +129,7 @@ impl Connection {
         mut take: impl FnMut(&Arrival, &mut [u8]),
     ) {
         for _ in 0..MAX_READS {
-            let size = match (&self.stream).read(buffer) {
+            let size = match self.stream.read(buffer) {
                 Ok(0) => return self.give_up(),
                 Ok(size) => size,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -234,7 +207,7 @@ impl Connection {
     fn write(&self, bytes: &[u8]) -> usize {
         let mut sent = 0;
         while sent < bytes.len() {
-            match (&self.stream).write(&bytes[sent..]) {
+            match self.stream.write(&bytes[sent..]) {
                 Ok(size) => sent += size,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -250,16 +223,6 @@ impl Connection {
 
 fn queue_is_full() -> io::Error {
     io::Error::new(ErrorKind::WouldBlock, "the TCP connection's queue is full")
-}
-
-/// Sets options for speed, without which the connection would still work.
-fn set_up(socket: &socket2::Socket) {
-    let _ = socket.set_tcp_nodelay(true);
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
-        let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-    }
 }
 
 // Needs a clock: connections are real ones.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use anabranch_units::{Duration, Instant};
 
 use super::connection::Connection;
+use crate::io::Network;
 use crate::socket::Batch;
 use crate::via::Via;
 
@@ -103,7 +104,7 @@ impl Dial {
     }
 
     /// Closes a connection that is broken or unwanted, and opens a wanted one.
-    pub(crate) fn tend(&mut self, now: Instant, via: &Via) {
+    pub(crate) fn tend(&mut self, now: Instant, network: &Network, via: &Via) {
         if let Some(connection) = &self.connection {
             let is_late = !connection.is_open() && now >= self.began_at + CONNECT_TIMEOUT;
             if connection.is_broken() || is_late {
@@ -123,7 +124,7 @@ impl Dial {
             self.began_at = now;
             self.is_open_recorded.set(false);
             self.dial_at = now + FIRST_WAIT;
-            self.connection = Connection::dial(via, target).ok();
+            self.connection = Connection::dial(network, via, target).ok();
         }
     }
 }
@@ -143,11 +144,11 @@ mod real_time_tests {
         dial.steer(Manner::Both, Some(target));
         let (mut now, mut waits) = (Instant::from_secs(1), Vec::new());
         for _ in 0..7 {
-            dial.tend(now, &Via::DefaultRoute);
+            dial.tend(now, &Network::default(), &Via::DefaultRoute);
             // Loopback refuses at once.
             if let Some(connection) = dial.connection() {
                 connection.give_up();
-                dial.tend(now, &Via::DefaultRoute);
+                dial.tend(now, &Network::default(), &Via::DefaultRoute);
             }
             let next_at = dial.tend_at().expect("it is tried again");
             waits.push(next_at.saturating_since(now).as_millis() / 1_000);
@@ -163,12 +164,20 @@ mod real_time_tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let mut dial = Dial::default();
         dial.steer(Manner::Both, listener.local_addr().ok());
-        dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+        dial.tend(
+            Instant::from_secs(1),
+            &Network::default(),
+            &Via::DefaultRoute,
+        );
         assert_eq!(
             dial.tend_at(),
             Some(Instant::from_secs(1) + CONNECT_TIMEOUT)
         );
-        dial.tend(Instant::from_secs(6), &Via::DefaultRoute);
+        dial.tend(
+            Instant::from_secs(6),
+            &Network::default(),
+            &Via::DefaultRoute,
+        );
         assert!(dial.connection().is_none());
     }
 
@@ -179,11 +188,19 @@ mod real_time_tests {
         let mut dial = Dial::default();
         for target in [first, second] {
             dial.steer(Manner::Both, target);
-            dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+            dial.tend(
+                Instant::from_secs(1),
+                &Network::default(),
+                &Via::DefaultRoute,
+            );
             assert_eq!(dial.connection().map(Connection::peer), target);
         }
         dial.steer(Manner::Udp, None);
-        dial.tend(Instant::from_secs(1), &Via::DefaultRoute);
+        dial.tend(
+            Instant::from_secs(1),
+            &Network::default(),
+            &Via::DefaultRoute,
+        );
         assert!(dial.connection().is_none());
         assert_eq!(dial.tend_at(), None);
     }

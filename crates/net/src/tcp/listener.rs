@@ -4,14 +4,15 @@
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 
 use anabranch_units::{Duration, Instant};
 use rustix::event::PollFlags;
 
 use super::accepted::Accepted;
 use super::connection::Connection;
+use super::stream::Acceptor;
 
 /// Maximum number of connections accepted per turn …
 pub(crate) const MAX_ACCEPTED_AT_ONCE: u32 = 16;
@@ -22,7 +23,7 @@ const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: TcpListener,
+    socket: Acceptor,
     is_ready: Cell<bool>,
     resume_at: Instant,
     /// Index of the port that took the last connection.
@@ -30,31 +31,33 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Opens the listening socket.
-    ///
-    /// # Errors
-    /// The address is taken, not this machine's, or needs a privilege.
+    /// Opens the operating system's listening socket.
+    #[cfg(test)]
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpListener::bind(address)?;
-        socket.set_nonblocking(true)?;
-        Ok(Listener {
+        Ok(Listener::new(Acceptor::bind(address)?))
+    }
+
+    /// Creates the listener of a socket.
+    pub(crate) fn new(socket: Acceptor) -> Self {
+        Listener {
             socket,
             is_ready: Cell::new(false),
             resume_at: Instant::ZERO,
             latest: 0,
-        })
+        }
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    pub(crate) fn polled(&self) -> (BorrowedFd<'_>, PollFlags) {
+    /// Returns the operating system's socket, and the events to poll for.
+    pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let flags = match self.is_ready.get() {
             true => PollFlags::empty(),
             false => PollFlags::IN,
         };
-        (self.socket.as_fd(), flags)
+        Some((self.socket.system()?, flags))
     }
 
     /// Records that connections wait to be accepted.
@@ -75,9 +78,9 @@ impl Listener {
         self.is_ready.set(false);
         for count in 1..=MAX_ACCEPTED_AT_ONCE {
             match self.socket.accept() {
-                Ok((stream, peer)) => {
-                    let connection = Connection::accepted(stream, peer);
-                    accepted.extend(connection.ok().map(|one| Accepted::new(now, one)));
+                Ok((stream, local, peer)) => {
+                    let connection = Connection::accepted(stream, local, peer);
+                    accepted.push(Accepted::new(now, connection));
                     self.resume_at = now + ACCEPT_INTERVAL * u64::from(count);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

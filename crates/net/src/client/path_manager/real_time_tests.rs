@@ -14,7 +14,7 @@ use crate::event_queue::{self, Events};
 use crate::load::Frames;
 use crate::names::testing::Scripted;
 use crate::receiver::{Receiver, Receptions};
-use crate::runtime::{Next, Role, Runtime};
+use crate::runtime::{Next, Role, Runtime, Surroundings};
 use crate::server::ServerConfig;
 use crate::snapshot::Snapshot;
 use crate::tcp::TcpFallback;
@@ -81,7 +81,7 @@ impl Client {
             remote: remote.into(),
             options: PathOptions::default(),
         };
-        let port = by.open_port().expect("loopback");
+        let port = by.open_port(&Network::default()).expect("loopback");
         let replaced = self
             .runtime
             .change(|role, now| role.replace_path(now, 1, by, port));
@@ -106,10 +106,11 @@ impl Client {
         let (events, receiver) = event_queue::queue();
         let script = Arc::new(Scripted::new(answers));
         let resolver = Arc::clone(&script);
-        let runtime = Runtime::start_with("sender", config.clock, ports, |waker| {
+        let surroundings = Surroundings::of(&config.network, config.clock);
+        let runtime = Runtime::start_with("sender", surroundings, ports, |waker| {
             let woken = Arc::clone(&waker);
             let mut role = ClientRole::new(config, events, Box::new(Frames::default), waker)?;
-            role.paths = PathManager::new(paths, resolver, woken);
+            role.paths = PathManager::new(paths, Network::default(), resolver, woken);
             Ok(role)
         });
         Client {
@@ -284,7 +285,7 @@ fn nothing_leaves_before_ports_are_changed() {
     let make_load = Box::new(Frames::default);
     let role = ClientRole::<Frames>::new(config, events, make_load, Arc::new(waker));
     let mut role = role.expect("it is set up");
-    let port = path.open_port().expect("loopback");
+    let port = path.open_port(&Network::default()).expect("loopback");
     role.add_path(path, port).expect("there is room");
     let now = role.config.clock.now();
     let has_sent = |role: &ClientRole<Frames>| {
@@ -324,7 +325,7 @@ fn a_number_serves_one_path_after_the_other() {
         remote: remote.into(),
         options: PathOptions::default(),
     };
-    let port = by.open_port().expect("loopback");
+    let port = by.open_port(&Network::default()).expect("loopback");
     let refused = client
         .runtime
         .change(|role, now| role.replace_path(now, PathId(2).index(), by, port));

@@ -1,5 +1,6 @@
 use super::*;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// Returns a server's connection, and the stream at its other end.
@@ -11,7 +12,8 @@ fn pair() -> (Connection, TcpStream) {
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
     let (stream, peer) = listener.accept().expect("connected");
-    let connection = Connection::accepted(stream, peer).expect("a connection");
+    let (stream, local) = Stream::accepted(stream).expect("a connection");
+    let connection = Connection::accepted(stream, local, peer);
     (connection, other)
 }
 
@@ -152,9 +154,13 @@ fn a_peer_that_is_gone_ends_it() {
 fn a_client_connects_without_waiting() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
     let target = listener.local_addr().unwrap();
-    let connection = Connection::dial(&Via::DefaultRoute, target).expect("loopback");
+    let connection =
+        Connection::dial(&Network::default(), &Via::DefaultRoute, target).expect("loopback");
     assert!(!connection.is_open());
-    assert_eq!(connection.polled().1, PollFlags::OUT);
+    assert_eq!(
+        connection.polled().map(|(_, flags)| flags),
+        Some(PollFlags::OUT)
+    );
     let (mut stream, _) = listener.accept().expect("connected");
     serve(&connection, |_| connection.is_open());
     assert!(connection.is_open());

@@ -149,7 +149,7 @@ fn an_answer_by_tcp_is_the_hosts_whatever_its_port() {
     };
     let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
     let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
-    let paths = PathManager::new(vec![path], resolver, Arc::new(waker));
+    let paths = PathManager::new(vec![path], Network::default(), resolver, Arc::new(waker));
     for (from, carrier, known) in [
         ("192.0.2.1:443", Carrier::Tcp, Some(address)),
         ("192.0.2.1:443", Carrier::Udp, None),
