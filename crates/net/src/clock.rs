@@ -1,5 +1,7 @@
 //! The real clock: the only place in the crate that reads one.
 
+#[cfg(feature = "testing")]
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration as StdDuration;
 use std::time::SystemTime;
 
@@ -27,6 +29,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
+    /// The hand of a clock in a world, in nanoseconds since the origin.
+    #[cfg(feature = "testing")]
+    hand: Option<&'static AtomicU64>,
 }
 
 impl Clock {
@@ -35,6 +40,17 @@ impl Clock {
     pub fn start() -> Clock {
         Clock {
             origin: std::time::Instant::now(),
+            #[cfg(feature = "testing")]
+            hand: None,
+        }
+    }
+
+    /// Creates a clock of a world, which moves its hand.
+    #[cfg(feature = "testing")]
+    pub(crate) fn by_hand(hand: &'static AtomicU64) -> Clock {
+        Clock {
+            hand: Some(hand),
+            ..Clock::start()
         }
     }
 
@@ -46,6 +62,10 @@ impl Clock {
     /// Returns the present time.
     #[allow(clippy::disallowed_methods, reason = "the runtime's clock")]
     pub fn now(&self) -> Instant {
+        #[cfg(feature = "testing")]
+        if let Some(hand) = self.hand {
+            return Instant::from_nanos(hand.load(Ordering::Relaxed));
+        }
         self.at(std::time::Instant::now())
     }
 

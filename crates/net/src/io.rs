@@ -9,6 +9,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use crate::clock::Clock;
 use crate::names::{Resolve, SystemResolver};
 use crate::socket::{Batch, Socket as SystemSocket};
 use crate::start_error::StartError;
@@ -101,6 +102,15 @@ impl Network {
             Kind::System => via.has_route(remote),
             #[cfg(feature = "testing")]
             Kind::World(host) => host.has_route(via, remote),
+        }
+    }
+
+    /// Returns the clock of the network's time; of the operating system's, the wished one.
+    pub(crate) fn clock(&self, wished: Clock) -> Clock {
+        match &self.0 {
+            Kind::System => wished,
+            #[cfg(feature = "testing")]
+            Kind::World(host) => host.clock(),
         }
     }
 

@@ -51,6 +51,7 @@
 // | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
 // | `key_file.rs` | files of secret keys |
 // | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
+// | `testing.rs`, `testing/` | worlds in memory, for tests |
 // | `waker.rs` | waking the thread |
 
 mod accept;
@@ -91,6 +92,8 @@ mod socket;
 mod start_error;
 mod streams;
 mod tcp;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod via;
 mod waker;
 

@@ -248,6 +248,25 @@ impl Port {
         sent
     }
 
+    /// Receives the datagrams of a socket of a world, for the process `owner`.
+    #[cfg(feature = "testing")]
+    pub(crate) fn receive(
+        &self,
+        owner: usize,
+        index: usize,
+        take: impl FnMut(&Arrival, &mut [u8]),
+    ) {
+        if let Some(Socket::World(socket)) = &self.socket {
+            socket.receive(owner, index, take);
+        }
+    }
+
+    /// Makes `owner` the process that a world wakes for the TCP side.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own_tcp(&self, owner: usize) {
+        self.tcp.own(owner);
+    }
+
     /// Serves its TCP socket, which poll found ready.
     pub(crate) fn serve_tcp(
         &self,

@@ -1,5 +1,8 @@
 //! The thread that serves one end's sockets.
 
+#[cfg(feature = "testing")]
+mod process;
+
 use core::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,12 +13,18 @@ use rustix::io::Errno;
 
 use crate::accept;
 use crate::clock::Clock;
+#[cfg(feature = "testing")]
+use crate::io::Kind;
 use crate::io::Network;
 use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::start_error::StartError;
+#[cfg(feature = "testing")]
+use crate::testing::host::ProcessHandle;
 use crate::waker::{self, Waker, Wakeup};
+#[cfg(feature = "testing")]
+use process::Program;
 
 /// An end's reaction to arrivals and to the passage of time.
 pub(crate) trait Role: Send + 'static {
@@ -108,6 +117,8 @@ pub(crate) struct Runtime<R> {
     network: Network,
     handle: Handle<R>,
     thread: Option<thread::JoinHandle<()>>,
+    #[cfg(feature = "testing")]
+    process: Option<ProcessHandle>,
 }
 
 /// A handle of a role, through a lock that its thread holds only while it works, never while it
@@ -152,6 +163,11 @@ impl<R: Role> Runtime<R> {
         role: impl FnOnce(Arc<Waker>) -> Result<R, StartError>,
     ) -> Result<Self, StartError> {
         let Surroundings { network, clock } = surroundings;
+        #[cfg(feature = "testing")]
+        if let Kind::World(host) = &network.0 {
+            let process = host.process();
+            return Runtime::start_in_world(network, process, clock, ports, role);
+        }
         let (waker, wakeup) = waker::pair().map_err(StartError::Runtime)?;
         let waker = Arc::new(waker);
         let shared = Arc::new(Shared {
@@ -168,6 +184,32 @@ impl<R: Role> Runtime<R> {
             network,
             handle: Handle { shared, waker },
             thread: Some(thread),
+            #[cfg(feature = "testing")]
+            process: None,
+        })
+    }
+
+    /// Starts a process of a world instead of a thread.
+    #[cfg(feature = "testing")]
+    fn start_in_world(
+        network: Network,
+        process: ProcessHandle,
+        clock: Clock,
+        ports: Vec<Port>,
+        role: impl FnOnce(Arc<Waker>) -> Result<R, StartError>,
+    ) -> Result<Self, StartError> {
+        let waker = Arc::new(Waker::World(process.clone()));
+        let shared = Arc::new(Shared {
+            clock,
+            role: Mutex::new(role(Arc::clone(&waker))?),
+            punctuality: Mutex::default(),
+        });
+        process.start(Box::new(Program::new(Arc::clone(&shared), ports)));
+        Ok(Runtime {
+            network,
+            handle: Handle { shared, waker },
+            thread: None,
+            process: Some(process),
         })
     }
 
@@ -183,6 +225,10 @@ impl<R: Role> Runtime<R> {
 
     /// Waits for the thread, which ends when its role does.
     pub(crate) fn join(&mut self) -> thread::Result<()> {
+        #[cfg(feature = "testing")]
+        if let Some(process) = &self.process {
+            process.join();
+        }
         self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
     }
 }

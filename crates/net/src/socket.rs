@@ -66,6 +66,12 @@ impl ReceiveBuffers {
         ReceiveBuffers(vec![vec![0; RECEIVE_BUFFER_BYTES]; RECEIVE_BUFFER_COUNT])
     }
 
+    /// Creates memory for reads of byte streams alone.
+    #[cfg(feature = "testing")]
+    pub(crate) fn for_streams() -> Self {
+        ReceiveBuffers(vec![vec![0; RECEIVE_BUFFER_BYTES]])
+    }
+
     /// Returns one buffer of 64 KiB, for reads of a byte stream.
     pub(crate) fn first(&mut self) -> &mut [u8] {
         &mut self.0[0]

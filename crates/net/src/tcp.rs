@@ -87,6 +87,21 @@ impl Tcp {
         }
     }
 
+    /// Makes `owner` the process that a world wakes.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own(&self, owner: usize) {
+        match self {
+            Tcp::None => {}
+            Tcp::Listening(listener) => listener.own(owner),
+            Tcp::Accepted(accepted) => accepted.connection.own(owner),
+            Tcp::Dialled(dial) => {
+                if let Some(connection) = dial.connection() {
+                    connection.own(owner);
+                }
+            }
+        }
+    }
+
     /// Returns the time at which it must be tended.
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         match self {

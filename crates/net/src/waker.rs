@@ -1,12 +1,20 @@
-//! Waking a thread that waits for sockets.
+//! Waking a thread that waits for sockets, or a process of a world.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+#[cfg(feature = "testing")]
+use crate::testing::host::ProcessHandle;
+
 /// Wakes the thread that holds the [`Wakeup`].
 #[derive(Debug)]
-pub(crate) struct Waker(UnixStream);
+pub(crate) enum Waker {
+    Thread(UnixStream),
+    /// A process of a world.
+    #[cfg(feature = "testing")]
+    World(ProcessHandle),
+}
 
 /// Becomes readable when the [`Waker`] is used.
 #[derive(Debug)]
@@ -16,14 +24,20 @@ pub(crate) fn pair() -> io::Result<(Waker, Wakeup)> {
     let (waker, wakeup) = UnixStream::pair()?;
     waker.set_nonblocking(true)?;
     wakeup.set_nonblocking(true)?;
-    Ok((Waker(waker), Wakeup(wakeup)))
+    Ok((Waker::Thread(waker), Wakeup(wakeup)))
 }
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        // A full pipe wakes the thread just as well; a closed one belongs to a thread that has
-        // ended.
-        let _ = (&self.0).write(&[0]);
+        match self {
+            // A full pipe wakes the thread just as well; a closed one belongs to a thread that has
+            // ended.
+            Waker::Thread(pipe) => {
+                let _ = (&*pipe).write(&[0]);
+            }
+            #[cfg(feature = "testing")]
+            Waker::World(process) => process.wake(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::datagrams::{DEFAULT_DATAGRAM_DEADLINE, DatagramClient, datagram_transport};
 use crate::event::{Ended, Event};
 use crate::event_queue::Events;
+use crate::io::Network;
 use crate::remote::{Remote, RemoteError};
 use crate::sender::Sender;
 use crate::start_error::StartError;
@@ -246,6 +247,15 @@ impl<T: Opens> ClientBuilder<T> {
     #[must_use]
     pub fn pairing_code(self, code: PairingCode) -> Self {
         self.configure(|config| config.pairing_code = Some(code))
+    }
+
+    /// Sets the network of the sockets and names, and its clock. Default: the operating system's.
+    #[must_use]
+    pub fn network(self, network: Network) -> Self {
+        self.configure(move |config| {
+            config.clock = network.clock(config.clock);
+            config.network = network;
+        })
     }
 
     /// Sets the clock of capture times and events. Default: a clock that starts with the end.

@@ -14,6 +14,7 @@ use super::ServerConfig;
 use crate::clock::Clock;
 use crate::datagrams::datagram_transport;
 use crate::event_queue::Events;
+use crate::io::Network;
 use crate::receiver::{Receiver, Receptions};
 use crate::start_error::StartError;
 use crate::streams::{Accepted, Started, StreamServer, default_stream_transport};
@@ -139,6 +140,15 @@ impl<T: Serves> ServerBuilder<T> {
     pub fn silence_timeout(self, silence: impl Into<Duration>) -> Self {
         let silence = silence.into();
         self.configure(move |config| config.silence_timeout = silence)
+    }
+
+    /// Sets the network of the sockets and names, and its clock. Default: the operating system's.
+    #[must_use]
+    pub fn network(self, network: Network) -> Self {
+        self.configure(move |config| {
+            config.clock = network.clock(config.clock);
+            config.network = network;
+        })
     }
 
     /// Sets the clock of all instants. Default: a clock that starts with the end.

@@ -89,6 +89,14 @@ impl Connection {
         self.is_broken.set(true);
     }
 
+    /// Makes `owner` the process that a world wakes.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own(&self, owner: usize) {
+        if let Stream::World(stream) = &self.stream {
+            stream.own(owner);
+        }
+    }
+
     /// Returns the operating system's socket, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let flags = match (self.is_open.get(), self.outgoing.borrow().rest.is_empty()) {

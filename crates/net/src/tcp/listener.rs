@@ -65,6 +65,14 @@ impl Listener {
         self.is_ready.set(true);
     }
 
+    /// Makes `owner` the process that a world wakes, and records that connections wait.
+    #[cfg(feature = "testing")]
+    pub(crate) fn own(&self, owner: usize) {
+        if let Acceptor::World(acceptor) = &self.socket {
+            self.is_ready.set(acceptor.own(owner));
+        }
+    }
+
     pub(crate) fn tend_at(&self) -> Option<Instant> {
         self.is_ready.get().then_some(self.resume_at)
     }

@@ -1,0 +1,175 @@
+//! Sockets for datagrams on the machines of a world.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_units::Instant;
+use rustix::io::Errno;
+
+use super::fabric::{Fabric, State};
+use super::line::Way;
+use super::packet::Packet;
+use crate::carrier::Carrier;
+use crate::socket::{Arrival, Batch};
+
+/// Limit of a socket's queue in bytes: Linux's default of `net.core.rmem_max` is 208 KiB.
+const QUEUE_BYTES: usize = 208 << 10;
+
+pub(super) struct SocketState {
+    pub(super) machine: usize,
+    /// The line that it is bound to; `None`: any.
+    pub(super) line: Option<usize>,
+    /// Local address; unspecified: any of the machine.
+    pub(super) local: SocketAddr,
+    /// The process that reads it, once it has.
+    owner: Option<usize>,
+    queue: VecDeque<(Instant, Packet)>,
+    queued_bytes: usize,
+}
+
+impl SocketState {
+    pub(super) fn new(machine: usize, line: Option<usize>, local: SocketAddr) -> Self {
+        SocketState {
+            machine,
+            line,
+            local,
+            owner: None,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+        }
+    }
+
+    /// Returns whether datagrams to `to` that arrive by `line` are for it.
+    fn takes(&self, line: usize, to: SocketAddr) -> bool {
+        let is_address = self.local.ip().is_unspecified() || self.local.ip() == to.ip();
+        is_address && self.local.port() == to.port() && self.line.is_none_or(|own| own == line)
+    }
+}
+
+/// A socket for datagrams, which closes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct VirtualSocket {
+    pub(super) fabric: Fabric,
+    pub(super) number: u64,
+}
+
+impl VirtualSocket {
+    /// Maximum number of datagrams in a batch; as of sockets without segmentation offload.
+    pub(crate) const MAX_BATCH_COUNT: usize = 16;
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.fabric.lock().sockets[&self.number].local
+    }
+
+    /// Sends the datagrams of a batch.
+    ///
+    /// # Errors
+    /// The number of refused datagrams, and the error of the last.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        let mut state = self.fabric.lock();
+        let mut failed: Option<(usize, io::Error)> = None;
+        for datagram in batch.bytes.chunks(batch.datagram_bytes) {
+            if let Err(error) = state.send(self.number, batch, datagram) {
+                failed = Some((failed.map_or(1, |(count, _)| count + 1), error.into()));
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Hands every waiting datagram to `take`, for the process `owner`, which is woken from now on
+    /// when datagrams arrive.
+    pub(crate) fn receive(
+        &self,
+        owner: usize,
+        index: usize,
+        mut take: impl FnMut(&Arrival, &mut [u8]),
+    ) {
+        let waiting = {
+            let mut state = self.fabric.lock();
+            let machine = state.sockets[&self.number].machine;
+            let waiting = match state.sockets.get_mut(&self.number) {
+                Some(socket) => {
+                    socket.owner = Some(owner);
+                    socket.queued_bytes = 0;
+                    core::mem::take(&mut socket.queue)
+                }
+                None => return,
+            };
+            // As the kernel stamps them, by the machine's clock.
+            let machine = &state.machines[machine];
+            let stamped = waiting.into_iter();
+            let stamped = stamped.map(|(at, packet)| (machine.reading(at), packet));
+            stamped.collect::<Vec<_>>()
+        };
+        for (received_at, mut packet) in waiting {
+            let arrival = Arrival {
+                socket: index,
+                from: packet.from,
+                to: Some(packet.to.ip()),
+                received_at,
+                ecn: packet.ecn,
+                carrier: Carrier::Udp,
+            };
+            take(&arrival, &mut packet.bytes);
+        }
+    }
+}
+
+impl Drop for VirtualSocket {
+    fn drop(&mut self) {
+        self.fabric.lock().sockets.remove(&self.number);
+    }
+}
+
+impl State {
+    fn send(&mut self, socket: u64, batch: &Batch<'_>, datagram: &[u8]) -> Result<(), Errno> {
+        let socket = &self.sockets[&socket];
+        let (machine, port) = (socket.machine, socket.local.port());
+        let of_source = |from: IpAddr| {
+            let mut lines = self.machines[machine].lines.iter().copied();
+            lines.find(|line| self.lines[*line].address == from)
+        };
+        let line = socket.line.or_else(|| batch.from.and_then(of_source));
+        let line = line.or_else(|| self.default_line(machine));
+        let line = line.ok_or(Errno::NETUNREACH)?;
+        let state = &self.lines[line];
+        if !state.is_plugged {
+            return Err(Errno::NODEV);
+        }
+        if state.refuses {
+            return Err(Errno::PERM);
+        }
+        let packet = Packet {
+            from: SocketAddr::new(state.address, port),
+            to: batch.to,
+            ecn: batch.ecn,
+            bytes: datagram.to_vec(),
+        };
+        if packet.wire_bytes() > state.mtu {
+            return Err(Errno::MSGSIZE);
+        }
+        self.push(line, Way::Up, packet);
+        Ok(())
+    }
+
+    /// Puts a datagram that has come by a line into its socket's queue.
+    pub(super) fn arrive(&mut self, line: usize, packet: Packet) {
+        if !self.lines[line].is_plugged {
+            return;
+        }
+        let (machine, now) = (self.lines[line].machine, self.now);
+        let mut sockets = self.sockets.values_mut();
+        let socket =
+            sockets.find(|socket| socket.machine == machine && socket.takes(line, packet.to));
+        let Some(socket) = socket else { return };
+        let bytes = packet.bytes.len();
+        if socket.queued_bytes + bytes > QUEUE_BYTES {
+            return;
+        }
+        socket.queued_bytes += bytes;
+        socket.queue.push_back((now, packet));
+        let owner = socket.owner;
+        self.wake_owner(machine, owner);
+    }
+}

@@ -1,0 +1,194 @@
+//! The network of a machine, as its programs see it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use rustix::io::Errno;
+
+use super::datagrams::SocketState;
+pub(crate) use super::datagrams::VirtualSocket;
+use super::fabric::{Fabric, Process};
+use super::pipe::{VirtualAcceptor, VirtualStream};
+use crate::clock::Clock;
+use crate::names::Resolve;
+use crate::remote::HostName;
+use crate::via::{Via, ViaError};
+
+/// A machine of a world.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    pub(super) fabric: Fabric,
+    pub(super) machine: usize,
+}
+
+/// A process's number, by which it is woken.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessHandle {
+    fabric: Fabric,
+    number: usize,
+}
+
+impl ProcessHandle {
+    pub(crate) fn wake(&self) {
+        self.fabric.wake(self.number);
+    }
+
+    /// Starts the process.
+    pub(crate) fn start(&self, program: Box<dyn Process>) {
+        self.fabric.spawn(self.number, program);
+    }
+
+    /// Runs the world until the process is over. If nothing is left to do, it was killed.
+    pub(crate) fn join(&self) {
+        let end_of_time = anabranch_units::Instant::from_nanos(u64::MAX);
+        while !self.fabric.is_over(self.number) && self.fabric.step(end_of_time) {}
+    }
+}
+
+impl Host {
+    /// Reserves a process, which is to be started.
+    pub(crate) fn process(&self) -> ProcessHandle {
+        ProcessHandle {
+            fabric: self.fabric.clone(),
+            number: self.fabric.reserve(self.machine),
+        }
+    }
+
+    /// Returns the machine's clock.
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::by_hand(self.fabric.lock().machines[self.machine].hand)
+    }
+
+    /// Opens a socket that reaches `remote` by this way.
+    ///
+    /// # Errors
+    /// The interface or address is absent.
+    pub(crate) fn open(&self, via: &Via, remote: SocketAddr) -> Result<VirtualSocket, ViaError> {
+        let line = self.line_of(via, remote)?;
+        let mut state = self.fabric.lock();
+        let port = state.free_port(self.machine);
+        let local = match line {
+            Some(line) => state.address_of(line, port),
+            None => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+        };
+        let number = state.number();
+        let socket = SocketState::new(self.machine, line, local);
+        state.sockets.insert(number, socket);
+        drop(state);
+        Ok(self.socket(number))
+    }
+
+    fn socket(&self, number: u64) -> VirtualSocket {
+        VirtualSocket {
+            fabric: self.fabric.clone(),
+            number,
+        }
+    }
+
+    /// Returns the line of a way out; `None`: the default route's, which may change.
+    pub(super) fn line_of(&self, via: &Via, remote: SocketAddr) -> Result<Option<usize>, ViaError> {
+        via.check()?;
+        let state = self.fabric.lock();
+        let lines = state.machines[self.machine].lines.iter().copied();
+        let mut present = lines.filter(|line| state.lines[*line].is_plugged);
+        match via {
+            Via::DefaultRoute => Ok(None),
+            Via::Interface(name) => {
+                let line = present.find(|line| state.lines[*line].name == *name);
+                line.map(Some).ok_or_else(|| ViaError::UnknownInterface {
+                    name: name.clone(),
+                    known: String::new(),
+                })
+            }
+            Via::Address(local) if local.is_ipv4() != remote.is_ipv4() => Err(ViaError::Family {
+                local: *local,
+                remote,
+            }),
+            Via::Address(local) => {
+                let line = present.find(|line| state.lines[*line].address == *local);
+                line.map(Some).ok_or_else(|| ViaError::Socket {
+                    via: via.clone(),
+                    source: Errno::ADDRNOTAVAIL.into(),
+                })
+            }
+        }
+    }
+
+    /// Opens a socket at an address of the machine.
+    ///
+    /// # Errors
+    /// The address is taken, or not the machine's.
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<VirtualSocket> {
+        let mut state = self.fabric.lock();
+        let mut lines = state.machines[self.machine].lines.iter().copied();
+        let line = lines.find(|line| state.lines[*line].address == address.ip());
+        if line.is_none() && !address.ip().is_unspecified() {
+            return Err(Errno::ADDRNOTAVAIL.into());
+        }
+        let is_taken = state
+            .sockets
+            .values()
+            .any(|socket| socket.machine == self.machine && socket.local == address);
+        if is_taken {
+            return Err(Errno::ADDRINUSE.into());
+        }
+        let port = match address.port() {
+            0 => state.free_port(self.machine),
+            port => port,
+        };
+        let local = SocketAddr::new(address.ip(), port);
+        let number = state.number();
+        let socket = SocketState::new(self.machine, None, local);
+        state.sockets.insert(number, socket);
+        drop(state);
+        Ok(self.socket(number))
+    }
+
+    /// Accepts TCP connections at an address of the machine.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub(crate) fn listen_tcp(&self, address: SocketAddr) -> io::Result<VirtualAcceptor> {
+        VirtualAcceptor::bind(&self.fabric, self.machine, address)
+    }
+
+    /// Begins to connect to `peer`.
+    ///
+    /// # Errors
+    /// The interface or address is absent.
+    pub(crate) fn dial(&self, via: &Via, peer: SocketAddr) -> Result<VirtualStream, ViaError> {
+        let line = self.line_of(via, peer)?;
+        let line = line.or_else(|| self.fabric.lock().default_line(self.machine));
+        let line = line.ok_or_else(|| ViaError::Socket {
+            via: via.clone(),
+            source: Errno::NETUNREACH.into(),
+        })?;
+        Ok(VirtualStream::dial(&self.fabric, line, peer))
+    }
+
+    /// Returns whether a way out leads to `remote` now.
+    pub(crate) fn has_route(&self, via: &Via, remote: SocketAddr) -> bool {
+        let line = self.line_of(via, remote);
+        let state = self.fabric.lock();
+        let has_line = state.default_line(self.machine).is_some();
+        remote.is_ipv4() && line.is_ok_and(|line| line.is_some() || has_line)
+    }
+}
+
+impl Resolve for Host {
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String> {
+        let state = self.fabric.lock();
+        let unknown = || Err("Name or service not known".to_owned());
+        let found = state
+            .names
+            .get(name.host())
+            .cloned()
+            .unwrap_or_else(unknown);
+        let with_port = |address: IpAddr| SocketAddr::new(address, name.port());
+        found.map(|addresses| addresses.into_iter().map(with_port).collect())
+    }
+
+    fn is_prompt(&self) -> bool {
+        true
+    }
+}

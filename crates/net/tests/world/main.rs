@@ -1,0 +1,4 @@
+//! Sessions in worlds in memory: deterministic, and in virtual time.
+
+mod bed;
+mod session;
