@@ -291,6 +291,8 @@ impl<L: Load> ClientRole<L> {
             session: agreed.session,
             peer,
             latency,
+            // A server chooses no addresses.
+            pads_challenges: false,
             at: now,
             observer: config.observer.clone(),
         };
@@ -455,7 +457,8 @@ impl<L: Load> ClientRole<L> {
             }
             // The receiver has just announced it.
             None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
-            None => silent_since.map(|since| since + RECONNECT_AFTER),
+            // No session follows one that closes.
+            None => None,
         };
         let next = [
             driver.next_at(),
@@ -502,7 +505,10 @@ fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
 
 fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    let parameters = SessionParameters::of(L::SESSION_KIND).with_latency(config.latency);
+    let parameters = SessionParameters {
+        reads_padded_challenges: true,
+        ..SessionParameters::of(L::SESSION_KIND).with_latency(config.latency)
+    };
     let parameters = parameters.to_block();
     let index = random::session_index();
     match &config.pairing_code {

@@ -4,6 +4,7 @@
 mod key_age;
 mod links;
 mod observed;
+mod path;
 mod reachability;
 mod transmit;
 
@@ -18,7 +19,6 @@ use anabranch_core::{
 use anabranch_secure::{Opened, PublicKey, Rejected, Session};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use crate::carrier::Carrier;
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::load::{Frames, Load};
@@ -32,6 +32,7 @@ use key_age::KeyAge;
 pub(crate) use links::LocalLink;
 use links::{Reported, Reporter};
 use observed::Observed;
+use path::DriverPath;
 
 /// Interval at which deadlines are adapted to the paths' delays. Chosen.
 const FIT_INTERVAL: Duration = Duration::from_millis(100);
@@ -66,6 +67,8 @@ pub(crate) struct Beginning {
     pub(crate) peer: PublicKey,
     /// Latency agreed on by both ends.
     pub(crate) latency: Option<Duration>,
+    /// Whether the peer reads challenges with padding.
+    pub(crate) pads_challenges: bool,
     pub(crate) at: Instant,
     pub(crate) observer: Option<Arc<dyn PacketObserver>>,
 }
@@ -104,33 +107,12 @@ pub(crate) struct Driver<L: Load> {
     is_replaced: bool,
     is_lied_to: bool,
     is_key_exhausted: bool,
+    /// Whether the peer reads challenges with padding.
+    pads_challenges: bool,
     /// Challenges of this end's addresses that need answers.
     answers: Vec<(PathId, Token)>,
     /// Questions whether a carrier works, which are answered by the same carrier.
     echoes: Vec<(PathId, Token, Address)>,
-}
-
-/// State of a path that the endpoint does not know.
-#[derive(Debug, Default)]
-struct DriverPath {
-    route: Option<Route>,
-    /// Whether anything has arrived by it.
-    is_heard: bool,
-    heard_at: Instant,
-    /// Carrier of the last authentic datagram.
-    carrier: Carrier,
-    /// The only carrier whose challenges are answered; `None`: all.
-    answered_carrier: Option<Carrier>,
-    is_out: bool,
-    unsent_datagrams: u64,
-    last_error: Option<String>,
-}
-
-impl DriverPath {
-    /// Returns whether this end has chosen its destination, and has received nothing by it.
-    fn is_new(&self) -> bool {
-        !self.is_heard && self.route.as_ref().is_some_and(Route::is_proven)
-    }
 }
 
 impl Driver<Frames> {
@@ -176,6 +158,7 @@ impl<L: Load> Driver<L> {
             session,
             peer,
             latency,
+            pads_challenges,
             at,
             observer,
         } = beginning;
@@ -204,6 +187,7 @@ impl<L: Load> Driver<L> {
             is_replaced: false,
             is_lied_to: false,
             is_key_exhausted: false,
+            pads_challenges,
             answers: Vec::new(),
             echoes: Vec::new(),
         })

@@ -95,6 +95,9 @@ pub(crate) type Token = u64;
 pub(crate) struct Challenge {
     pub(crate) to: Address,
     pub(crate) token: Token,
+    /// Limit of its datagram's length: an unproven address gets three times the bytes of the
+    /// datagram that came from there.
+    pub(crate) max_bytes: u64,
 }
 
 /// The addresses of one path.
@@ -127,6 +130,8 @@ struct Trial {
     /// Time at which the route moves to the new address, which has answered.
     moves_at: Option<Instant>,
     has_moved: bool,
+    /// Whether the former address was heard after the route had moved.
+    is_old_heard: bool,
 }
 
 impl Trial {
@@ -139,13 +144,20 @@ impl Trial {
             is_due: true,
             moves_at: None,
             has_moved: false,
+            is_old_heard: false,
         }
     }
 
-    fn repeat(&mut self, now: Instant) {
-        if self.moves_at.is_none() && now >= self.challenged_at + CHALLENGE_INTERVAL {
+    /// Records a datagram from one of both addresses, and repeats the challenges when it is time.
+    fn hear(&mut self, now: Instant, heard: &Heard) {
+        self.is_old_heard |= heard.from == self.old.to;
+        let is_open = self.moves_at.is_none() || self.has_moved;
+        if is_open && now >= self.challenged_at + CHALLENGE_INTERVAL {
             self.challenged_at = now;
             self.is_due = true;
+            if heard.from == self.new.to {
+                self.new.max_bytes = heard.allowance_bytes();
+            }
         }
     }
 }
@@ -175,7 +187,7 @@ impl Route {
         let secret = [token(), token()].map(Token::to_be_bytes);
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_flattened());
         let mut search = Search::new(key.clone());
-        search.hear(now, heard.from);
+        search.hear(now, heard);
         Route {
             address: heard.from,
             allowance_bytes: Some(heard.allowance_bytes()),
@@ -214,7 +226,7 @@ impl Route {
             *allowance_bytes += heard.allowance_bytes();
         }
         if let Some(search) = &mut self.search {
-            return search.hear(now, from);
+            return search.hear(now, heard);
         }
         let is_refused = |(address, until): &(Address, Instant)| *address == from && now < *until;
         let is_new = is_newer || heard.is_copy;
@@ -222,20 +234,29 @@ impl Route {
             return;
         }
         match &mut self.trial {
-            Some(trial) if trial.new.to == from => trial.repeat(now),
+            Some(trial) if [trial.new.to, trial.old.to].contains(&from) => trial.hear(now, heard),
             // One at a time, as a bystander that copies datagrams could otherwise make this end
-            // challenge any number of addresses.
-            Some(trial) if !trial.has_moved => {}
+            // challenge any number of addresses. A former address that is still heard has the
+            // whole trial to answer, as a bystander may only be faster.
+            Some(trial) if !trial.has_moved || trial.is_old_heard => {}
             trial => {
-                let mut challenge = |to| Challenge { to, token: token() };
-                let (old, new) = (challenge(self.address), challenge(from));
+                let old = Challenge {
+                    to: self.address,
+                    token: token(),
+                    max_bytes: u64::MAX,
+                };
+                let new = Challenge {
+                    to: from,
+                    token: token(),
+                    max_bytes: heard.allowance_bytes(),
+                };
                 *trial = Some(Trial::new(now, old, new));
             }
         }
     }
 
     /// Returns the challenges to be sent now. A new address gets at most one for each datagram from
-    /// there, and it is shorter than three of them: the limit on amplification holds.
+    /// there, of at most three times its length: the limit on amplification holds.
     pub(crate) fn challenges(&mut self) -> impl Iterator<Item = Challenge> + use<> {
         let due = self.trial.as_mut().filter(|trial| trial.is_due);
         let of_trial = due.map(|trial| {

@@ -313,6 +313,7 @@ impl ServerRole {
             session: agreed.session,
             peer,
             latency,
+            pads_challenges: parameters.is_some_and(|agreed| agreed.reads_padded_challenges),
             // As at the client: a session has its length even if there is no data for a long time.
             at: answered_at,
             observer: self.observer.clone(),

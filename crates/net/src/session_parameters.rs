@@ -8,6 +8,7 @@
 //! |---|---|
 //! | 1 | kind of the session, 1 byte: the index in [`SessionKind::ALL`] |
 //! | 2 | latency in milliseconds, 2 bytes, big-endian |
+//! | 3 | without a value: the initiator reads challenges with padding |
 
 use anabranch_secure::{PARAMETERS_BYTES, ParameterBlock};
 use anabranch_units::Duration;
@@ -15,6 +16,7 @@ use anabranch_units::Duration;
 const END: u8 = 0;
 const KIND: u8 = 1;
 const LATENCY: u8 = 2;
+const PADDED_CHALLENGES: u8 = 3;
 
 /// Kind of a session, as its initiation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +47,8 @@ pub struct SessionParameters {
     /// Delay of media, in whole milliseconds, at most 65,535; `None`: no request. The larger of
     /// both ends' counts.
     pub latency: Option<Duration>,
+    /// Whether the initiator reads challenges of its addresses with padding.
+    pub reads_padded_challenges: bool,
 }
 
 impl SessionParameters {
@@ -53,6 +57,17 @@ impl SessionParameters {
         SessionParameters {
             kind: Some(kind),
             latency: None,
+            reads_padded_challenges: false,
+        }
+    }
+
+    /// Returns these parameters with the padding of challenges that `requested` has.
+    pub(crate) fn with_padding_of(self, requested: Option<SessionParameters>) -> Self {
+        let reads_padded_challenges =
+            requested.is_some_and(|requested| requested.reads_padded_challenges);
+        SessionParameters {
+            reads_padded_challenges,
+            ..self
         }
     }
 
@@ -77,6 +92,9 @@ impl SessionParameters {
             let millis = u16::try_from(latency.as_millis().max(1)).unwrap_or(u16::MAX);
             writer.write(LATENCY, &millis.to_be_bytes());
         }
+        if self.reads_padded_challenges {
+            writer.write(PADDED_CHALLENGES, &[]);
+        }
         ParameterBlock::new(writer.bytes)
     }
 
@@ -86,6 +104,7 @@ impl SessionParameters {
         let mut parameters = SessionParameters {
             kind: None,
             latency: None,
+            reads_padded_challenges: false,
         };
         let mut seen = [false; 256];
         let mut rest = block.as_bytes().as_slice();
@@ -108,6 +127,10 @@ impl SessionParameters {
                     let latency = Duration::from_millis(millis.into());
                     parameters.latency = (millis > 0).then_some(latency);
                 }
+                PADDED_CHALLENGES => {
+                    let [] = <[u8; 0]>::try_from(value).ok()?;
+                    parameters.reads_padded_challenges = true;
+                }
                 _ => {}
             }
         }
@@ -123,7 +146,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends a parameter. The known ones take seven bytes together.
+    /// Appends a parameter. The known ones take nine bytes together.
     fn write(&mut self, of: u8, value: &[u8]) {
         let head = [of, value.len() as u8];
         for byte in head.iter().chain(value) {
@@ -164,6 +187,11 @@ mod tests {
     fn the_bytes_are_those_of_the_documentation() {
         let parameters = SessionParameters::of(SessionKind::Datagrams).with_latency(millis(300));
         assert_eq!(parameters.to_block(), block(&[1, 1, 2, 2, 2, 1, 44]));
+        let parameters = SessionParameters {
+            reads_padded_challenges: true,
+            ..parameters
+        };
+        assert_eq!(parameters.to_block(), block(&[1, 1, 2, 2, 2, 1, 44, 3, 0]));
     }
 
     #[test]
@@ -195,7 +223,12 @@ mod tests {
         // A kind that this version does not know is not another kind.
         let unknown = SessionParameters::from_block(&block(&[1, 1, 9, 2, 2, 0, 5]));
         let (kind, latency) = (None, millis(5));
-        assert_eq!(unknown, Some(SessionParameters { kind, latency }));
+        let expected = SessionParameters {
+            kind,
+            latency,
+            reads_padded_challenges: false,
+        };
+        assert_eq!(unknown, Some(expected));
     }
 
     #[test]
@@ -225,7 +258,7 @@ mod tests {
 
         #[test]
         fn unknown_parameters_change_nothing(
-            of in 3..=255_u8,
+            of in 4..=255_u8,
             length in 0..20_u8,
             kind in 0..3_u8,
         ) {

@@ -3,7 +3,11 @@
 //! ```text
 //! byte 0     0x42 challenge, 0x43 answer, 0x44 question, 0x45 echo
 //! bytes 1–8  token
+//! then       in a challenge, padding
 //! ```
+//!
+//! A challenge is as long as the last datagram of the transport on its path: a bystander that is
+//! taken for the peer cannot pass on the challenges alone (RFC 9000 §8.2.1).
 //!
 //! They are sealed as all datagrams of the path are, and stay below the transport. The transport's
 //! challenges test whether a path delivers packets; these find the address of the path's other end.
@@ -11,7 +15,7 @@
 //! A question asks whether a carrier works that the path does not use, and is echoed by the same
 //! carrier. It is as long as its echo and moves no route.
 
-use anabranch_core::PathId;
+use anabranch_core::{PADDING_BYTE, PathId};
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -20,7 +24,7 @@ use crate::carrier::Carrier;
 use crate::load::Load;
 use crate::port::Port;
 use crate::random;
-use crate::route::{Address, Heard, Route, Token};
+use crate::route::{Address, Challenge, Heard, Route, Token};
 use crate::socket::{Arrival, Batch};
 
 const CHALLENGE: u8 = 0x42;
@@ -51,13 +55,13 @@ pub(super) fn is_question(plaintext: &[u8]) -> bool {
 
 impl Message {
     fn read(plaintext: &[u8]) -> Option<Message> {
-        let message: &[u8; MESSAGE_BYTES] = plaintext.try_into().ok()?;
+        let (message, padding) = plaintext.split_first_chunk::<MESSAGE_BYTES>()?;
         let token = Token::from_be_bytes(*message.last_chunk()?);
-        match message[0] {
-            CHALLENGE => Some(Message::Challenge(token)),
-            ANSWER => Some(Message::Answer(token)),
-            QUESTION => Some(Message::Question(token)),
-            ECHO => Some(Message::Echo(token)),
+        match (message[0], padding) {
+            (CHALLENGE, _) => Some(Message::Challenge(token)),
+            (ANSWER, []) => Some(Message::Answer(token)),
+            (QUESTION, []) => Some(Message::Question(token)),
+            (ECHO, []) => Some(Message::Echo(token)),
             _ => None,
         }
     }
@@ -159,12 +163,23 @@ impl<L: Load> Driver<L> {
         true
     }
 
-    /// Returns whether challenges by this carrier are answered. Those by a carrier that this end
-    /// has left are not, so that the peer leaves it, too.
+    /// Returns whether a challenge is answered: one from the address that this end sends to. Others
+    /// were passed on by a bystander. Those by a carrier that this end has left are not answered
+    /// either, so that the peer leaves it, too.
     fn answers_to(&self, arrival: &Arrival, path: PathId) -> bool {
-        let path = self.paths.get(path.index());
-        let only = path.and_then(|path| path.answered_carrier);
-        only.is_none_or(|only| only == arrival.carrier)
+        let Some(path) = self.paths.get(path.index()) else {
+            return false;
+        };
+        let is_by_carrier = path
+            .answered_carrier
+            .is_none_or(|only| only == arrival.carrier);
+        // A connection's other end is the one that was called.
+        let is_called = arrival.carrier == Carrier::Tcp
+            || path.route.as_ref().is_some_and(|route| {
+                let called = route.address().peer;
+                (called.ip(), called.port()) == (arrival.from.ip(), arrival.from.port())
+            });
+        is_by_carrier && is_called
     }
 
     /// Restricts the answers to challenges by this carrier; `None`: by any.
@@ -200,12 +215,7 @@ impl<L: Load> Driver<L> {
             };
             route.advance(now);
             for challenge in route.challenges() {
-                self.send_message(
-                    ports,
-                    path,
-                    challenge.to,
-                    Message::Challenge(challenge.token),
-                );
+                self.send_challenge(ports, path, &challenge);
             }
         }
         while let Some((path, token)) = self.answers.pop() {
@@ -228,8 +238,26 @@ impl<L: Load> Driver<L> {
         routes.filter_map(Route::next_at).min()
     }
 
+    fn send_challenge(&mut self, ports: &[Port], path: PathId, challenge: &Challenge) {
+        let message = Message::Challenge(challenge.token).to_bytes();
+        let length = match self.pads_challenges {
+            true => challenge
+                .max_bytes
+                .min(self.paths[path.index()].sent_bytes as u64) as usize,
+            false => 0,
+        };
+        let mut plaintext = message.to_vec();
+        let padded = length.saturating_sub(HEADER_BYTES + TAG_BYTES);
+        plaintext.resize(padded.max(MESSAGE_BYTES), PADDING_BYTE);
+        self.send_plaintext(ports, path, challenge.to, &plaintext);
+    }
+
     fn send_message(&mut self, ports: &[Port], path: PathId, to: Address, message: Message) {
-        let Some(datagram) = self.sealed(path, &message.to_bytes()) else {
+        self.send_plaintext(ports, path, to, &message.to_bytes());
+    }
+
+    fn send_plaintext(&mut self, ports: &[Port], path: PathId, to: Address, plaintext: &[u8]) {
+        let Some(datagram) = self.sealed(path, plaintext) else {
             return;
         };
         let route = self.paths[path.index()].route.as_mut();
@@ -274,6 +302,9 @@ mod tests {
             let bytes = message.to_bytes();
             assert_eq!(Message::read(&bytes), Some(message));
             assert_eq!(Message::read(&bytes[..MESSAGE_BYTES - 1]), None);
+            let padded = [&bytes[..], &[PADDING_BYTE; 20]].concat();
+            let is_challenge = matches!(message, Message::Challenge(_));
+            assert_eq!(Message::read(&padded), is_challenge.then_some(message));
             let mut other = bytes;
             other[0] = 0x40;
             assert_eq!(Message::read(&other), None, "the transport's");

@@ -16,7 +16,7 @@ const BATCH_WINDOW: Duration = Duration::from_micros(250);
 /// Size of a first question on a path, filled up. The answers, a question of the other end's and a
 /// report may have three times as many bytes together. RFC 9000 §8.2.1 has 1,200 bytes, which a
 /// path that stands by need not carry.
-const FIRST_BYTES: usize = 100;
+pub(super) const FIRST_BYTES: usize = 100;
 
 impl<L: Load> Driver<L> {
     pub(super) fn transmit(&mut self, now: Instant, ports: &[Port]) {
@@ -107,6 +107,9 @@ impl<L: Load> Driver<L> {
                 return;
             }
             let address = route.address();
+            if !parcel.is_mtu_probe {
+                path.sent_bytes = parcel.datagram_bytes;
+            }
             let batch = Batch {
                 to: address.peer,
                 from: address.local,

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use anabranch_units::Instant;
 use ring::hmac;
 
-use super::{Address, CHALLENGE_INTERVAL, Challenge, Token};
+use super::{Address, CHALLENGE_INTERVAL, Challenge, Heard, Token};
 
 /// Number of sources that are not challenged again at once. A bystander with more addresses
 /// displaces them, and gets a challenge for each of its datagrams: no more than it sends.
@@ -37,17 +37,23 @@ impl Search {
     }
 
     /// Records an authentic datagram, new or not.
-    pub(super) fn hear(&mut self, now: Instant, from: Address) {
+    pub(super) fn hear(&mut self, now: Instant, heard: &Heard) {
+        let (from, max_bytes) = (heard.from, heard.allowance_bytes());
         let known = self.recent.iter_mut().find(|(known, _)| known.to == from);
         let challenge = match known {
             Some((_, at)) if now < *at + CHALLENGE_INTERVAL => return,
             Some((challenge, at)) => {
                 *at = now;
+                challenge.max_bytes = max_bytes;
                 *challenge
             }
             None => {
                 let token = token_of(&self.key, &from);
-                let challenge = Challenge { to: from, token };
+                let challenge = Challenge {
+                    to: from,
+                    token,
+                    max_bytes,
+                };
                 self.recent.truncate(MAX_RECENT - 1);
                 self.recent.push_front((challenge, now));
                 challenge

@@ -164,6 +164,27 @@ fn a_late_answer_of_the_old_address_leads_back() {
     assert_eq!(bed.port(400), 1);
 }
 
+/// Moves the route to a bystander that has answered first. The peer's challenge and its answer are
+/// lost once.
+#[test]
+fn a_former_address_that_is_heard_has_the_whole_trial_to_answer() {
+    let mut bed = Bed::proven(1);
+    bed.hear(100, 2);
+    let [old, new] = bed.tokens([1, 2]);
+    bed.answer(140, new);
+    assert_eq!(bed.port(150), 2);
+    for millis in 151..400 {
+        bed.hear_copy(millis, 1);
+        bed.hear(millis, 2);
+        // Somebody else is not faster either.
+        bed.hear(millis, 3);
+    }
+    assert_eq!(bed.tokens([1, 2]), [old, new], "again");
+    bed.answer(440, new);
+    bed.answer(460, old);
+    assert_eq!(bed.port(460), 1);
+}
+
 #[test]
 fn an_overtaken_datagram_from_an_old_address_is_no_news() {
     let mut bed = Bed::proven(1);

@@ -40,6 +40,10 @@ impl ProcessHandle {
 
     /// Runs the world until the process is over. If nothing is left to do, it was killed.
     pub(crate) fn join(&self) {
+        // A second panic would hide the first.
+        if std::thread::panicking() {
+            return;
+        }
         let end_of_time = anabranch_units::Instant::from_nanos(u64::MAX);
         while !self.fabric.is_over(self.number) && self.fabric.step(end_of_time) {}
     }

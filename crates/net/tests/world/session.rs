@@ -50,3 +50,16 @@ fn a_finished_sender_runs_the_world_to_its_end() {
     let (numbers, _) = bed.world.block_on(receive(&session));
     assert_eq!(numbers.len(), 10);
 }
+
+/// A process that asks for a turn at a time that is over would keep a processor busy. The world
+/// ends such a loop.
+#[test]
+fn a_sender_closes_without_a_busy_loop_although_nobody_answers() {
+    let bed = Bed::new(4, &[line(10, 20)]);
+    let (_receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.lines[0].unplug();
+    bed.world.block_on(bed.stream(&sender, 0, 100));
+    let ended = sender.finish();
+    assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
+}
