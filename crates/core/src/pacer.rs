@@ -16,12 +16,17 @@ pub(crate) struct Pacer {
     /// room.
     group_at: Instant,
     group_room: u64,
+    /// Lag that the driver may catch up now.
+    max_catch_up: Duration,
 }
 
 impl Pacer {
-    /// Lag that a late driver may catch up; beyond it, credit is forfeited, so that a stalled
-    /// process does not burst.
+    /// Lag that any driver may catch up; beyond it, credit is forfeited.
     const MAX_CATCH_UP: Duration = Duration::from_millis(5);
+    /// Lag that a driver may catch up which knows that its machine was late. A busy machine gives a
+    /// process the processor up to 100 ms late; a process that was stalled for longer does not
+    /// burst.
+    const MAX_LATENESS: Duration = Duration::from_millis(100);
 
     pub(crate) fn new(now: Instant) -> Self {
         Pacer {
@@ -29,7 +34,16 @@ impl Pacer {
             last_bytes: 0,
             group_at: now,
             group_room: 0,
+            max_catch_up: Self::MAX_CATCH_UP,
         }
+    }
+
+    /// Lets the driver catch up with a lag of this length, which its machine has caused, until the
+    /// next call. Returns whether that is longer than any driver's.
+    pub(crate) fn set_lateness(&mut self, lateness: Duration) -> bool {
+        let is_late = lateness > Self::MAX_CATCH_UP;
+        self.max_catch_up = Self::MAX_CATCH_UP.max(lateness.min(Self::MAX_LATENESS));
+        is_late
     }
 
     /// Returns when the next packet may leave, with `burst_bytes` let through ahead of the
@@ -82,7 +96,7 @@ impl Pacer {
         }
         self.group_room = self.group_room.saturating_sub(u64::from(bytes));
         self.last_bytes = u64::from(bytes);
-        let scheduled_at = self.next_at.max(now.saturating_sub(Self::MAX_CATCH_UP));
+        let scheduled_at = self.next_at.max(now.saturating_sub(self.max_catch_up));
         self.next_at = match rate {
             Some(rate) => scheduled_at + rate.time_for(u64::from(bytes)),
             None => now,
@@ -160,5 +174,27 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 5);
+    }
+
+    /// Wakes 50 ms late each time: 5 ms are caught up unless the machine is to blame.
+    #[test]
+    fn lateness_of_the_machine_is_caught_up() {
+        for (lateness, expected) in [(0, 0.24), (50, 2.9)] {
+            let mut pacer = Pacer::new(Instant::ZERO);
+            pacer.set_lateness(Duration::from_millis(lateness));
+            let (mut now, mut bytes) = (Instant::ZERO, 0);
+            while now < Instant::from_secs(10) {
+                now = pacer.ready_at(RATE, 0).max(now) + Duration::from_millis(50);
+                while pacer.ready_at(RATE, 0) <= now {
+                    pacer.on_sent(now, 1_000, RATE, 0);
+                    bytes += 1_000;
+                }
+            }
+            let rate = DataRate::from_bytes_per(bytes, now - Instant::ZERO).megabits_per_second();
+            assert!(
+                (expected..expected + 0.4).contains(&rate),
+                "{lateness}: {rate}"
+            );
+        }
     }
 }

@@ -357,6 +357,13 @@ impl Path {
         self.loss_window = bytes;
     }
 
+    pub(crate) fn set_lateness(&mut self, lateness: Duration) {
+        if self.pacer.set_lateness(lateness) {
+            // The pause says nothing about the path's rate.
+            self.recovery.mark_app_limited();
+        }
+    }
+
     /// Returns when the pacer lets the next packet go.
     pub(crate) fn ready_at(&self) -> Instant {
         self.pacer

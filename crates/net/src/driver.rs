@@ -97,6 +97,8 @@ pub(crate) struct Driver<L: Load> {
     /// Number of received frames; the time of the newest follows.
     frames_received: u64,
     media_until: Instant,
+    /// Time of the next turn, as the last one has planned it.
+    due_at: Option<Instant>,
     /// Time of the first packet that needs an answer, since the peer was last heard.
     unanswered_since: Option<Instant>,
     /// Time at which a copy of a datagram was last opened.
@@ -165,6 +167,7 @@ impl<L: Load> Driver<L> {
         Ok(Driver {
             frames_received: 0,
             media_until: at,
+            due_at: None,
             reporter: Reporter::default(),
             reported: Reported::default(),
             endpoint: Endpoint::new(config, seed, at)?,
@@ -305,7 +308,9 @@ impl<L: Load> Driver<L> {
     }
 
     fn take(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
-        let now = self.pass_to(now);
+        // By the kernel's stamp: the machine may have let the thread wait, which is no delay of the
+        // path. The stamp is never before the last turn.
+        let now = self.pass_to(now.min(arrival.received_at));
         self.observed.on_received(now, authentic);
         let meta = DatagramMeta {
             path: authentic.path,
@@ -431,6 +436,9 @@ impl<L: Load> Driver<L> {
         events: &EventSender,
     ) -> Option<Ended> {
         let now = self.pass_to(now);
+        let lateness = self.due_at.map(|due_at| now.saturating_since(due_at));
+        self.endpoint
+            .set_lateness(lateness.unwrap_or(Duration::ZERO));
         self.endpoint.handle_timeout(now);
         if let (Some(latency), Some(fit_at)) = (self.latency, self.fit_at)
             && now >= fit_at
@@ -455,6 +463,8 @@ impl<L: Load> Driver<L> {
         }
         // One flush suffices: the session takes in less at a time than a system call carries.
         self.flush(ports);
+        // Work that is due already is not the machine's fault.
+        self.due_at = self.next_at().map(|next_at| next_at.max(now));
         if self.is_replaced {
             Some(Ended::Replaced)
         } else if self.is_closed_by_peer {

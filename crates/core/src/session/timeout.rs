@@ -1,6 +1,6 @@
 //! Timers of a session.
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Content, Session};
@@ -47,6 +47,14 @@ impl<C: Content> Session<C> {
     /// Performs due actions. Early or repeated calls have no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         C::handle_timeout(self, now);
+    }
+
+    /// Records that the driver's machine has delayed this turn. Its pacers catch up with such a
+    /// lag, up to 100 ms, instead of forfeiting it.
+    pub fn set_lateness(&mut self, lateness: Duration) {
+        for path in &mut self.paths {
+            path.set_lateness(lateness);
+        }
     }
 
     /// Serves the timers of all paths.

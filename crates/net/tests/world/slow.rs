@@ -1,0 +1,87 @@
+//! Machines that are slow, and clocks that are wrong.
+
+use anabranch_net::Ended;
+
+use crate::bed::{Bed, line, millis, receive};
+
+/// Streams 500 frames (2 Mbit/s) over lines of 10 and 6 Mbit/s between machines that `change` has
+/// changed. Returns the numbers of the received frames.
+fn stream(seed: u64, change: impl FnOnce(&Bed)) -> Vec<u64> {
+    let bed = Bed::new(seed, &[line(10, 20), line(6, 30)]);
+    change(&bed);
+    let (_receiver, sessions) = bed.receiver();
+    let sending = async {
+        let (sender, _events) = bed.connect().await;
+        bed.stream(&sender, 0, 500).await;
+        sender.finish_async().await
+    };
+    let receiving = async {
+        let session = sessions.recv_async().await.expect("the camera comes");
+        receive(&session).await
+    };
+    let both = async { tokio::join!(sending, receiving) };
+    let (ended, (numbers, _)) = bed.world.block_on(both);
+    assert_eq!(ended, Ended::Closed);
+    numbers
+}
+
+/// Returns the number of frames of 20 streams (10,000 frames) that a late sender or receiver costs.
+fn lost_frames(probability: f64, [camera, studio]: [bool; 2]) -> usize {
+    let lost = (1..=20).map(|seed| {
+        let numbers = stream(seed, |bed| {
+            if camera {
+                bed.camera.set_lateness(millis(100), probability);
+            }
+            if studio {
+                bed.studio.set_lateness(millis(100), probability);
+            }
+        });
+        500 - numbers.len()
+    });
+    lost.sum()
+}
+
+#[test]
+fn a_late_receiver_costs_no_frame() {
+    for probability in [0.05, 0.3, 1.0] {
+        assert_eq!(lost_frames(probability, [false, true]), 0, "{probability}");
+    }
+}
+
+/// A sender without the processor for up to 100 ms at each turn has 20 turns a second. Without the
+/// pacer's credit for lateness, nine frames of ten are lost. The rest is due to the controller:
+/// pauses of the machine make its estimates small.
+#[test]
+fn a_late_sender_costs_few_frames() {
+    for probability in [0.05, 0.3, 1.0] {
+        let lost = lost_frames(probability, [true, true]);
+        assert!(lost <= 500, "{lost} of 10,000 at {probability}");
+    }
+}
+
+#[test]
+fn wrong_clocks_cost_no_frame() {
+    for rate in [0.999_5, 1.000_5] {
+        let numbers = stream(1, |bed| {
+            bed.camera.move_clock(millis(3_600_000));
+            bed.camera.set_clock_rate(rate);
+        });
+        assert_eq!(numbers.len(), 500, "{rate}");
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_goes_on() {
+    let bed = Bed::new(1, &[line(10, 20)]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.world.block_on(bed.stream(&sender, 0, 50));
+    bed.studio.stop();
+    bed.world.block_on(bed.stream(&sender, 50, 100));
+    bed.studio.go_on();
+    bed.world.block_on(bed.stream(&sender, 150, 50));
+    let received = receiver.snapshot().session.frames_received;
+    assert!(received > 90, "{received}");
+    assert_eq!(sender.snapshot().past_sessions, 0);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
