@@ -8,6 +8,7 @@ use super::{Next, Role, Shared};
 use crate::accept;
 use crate::port::Port;
 use crate::socket::ReceiveBuffers;
+use crate::tcp::Tcp;
 use crate::testing::{Process, Turn};
 
 pub(super) struct Program<R> {
@@ -48,6 +49,10 @@ impl<R: Role> Program<R> {
                 role.handle_datagram(clock.now(), arrival, datagram, ports);
             });
             port.own_tcp(number);
+            // A listening socket knows by its owner's call whether connections wait.
+            if matches!(port.tcp(), Tcp::Listening(_)) {
+                continue;
+            }
             port.serve_tcp(index, clock, buffers, |arrival, datagram| {
                 role.handle_datagram(clock.now(), arrival, datagram, ports);
             });

@@ -1,8 +1,6 @@
 //! A camera with several lines and a studio, in a world.
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::time::Duration;
 
 use anabranch_core::ReceivedFrame;
@@ -69,13 +67,22 @@ impl Bed {
 
     /// Returns the set-up of a sender with a path by each line.
     pub fn client(&self) -> ClientBuilder<Sender> {
+        let names: Vec<String> = (0..self.lines.len())
+            .map(|index| format!("line{index}"))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.client_by(&names)
+    }
+
+    /// Returns the set-up of a sender with a path by each of these interfaces.
+    pub fn client_by(&self, names: &[&str]) -> ClientBuilder<Sender> {
         let mut builder = Sender::builder()
             .key(self.world.key("camera"))
             .peer(self.world.key("studio").public_key())
             .network(self.camera.network())
             .to(self.address());
-        for index in 0..self.lines.len() {
-            builder = builder.via(format!("line{index}").as_str());
+        for name in names {
+            builder = builder.via(*name);
         }
         builder
     }
@@ -84,6 +91,12 @@ impl Bed {
     pub async fn connect(&self) -> (Sender, Events) {
         let connected = self.client().connect_async().await;
         connected.expect("the studio answers")
+    }
+
+    /// Streams for this time.
+    pub fn send_for(&self, sender: &Sender, span: Duration) {
+        let count = span.as_nanos() / FRAME_INTERVAL.as_nanos();
+        self.world.block_on(self.stream(sender, 0, count as u64));
     }
 
     /// Sends `count` frames, of which the first has the number `first`.
@@ -126,21 +139,7 @@ pub async fn receive(session: &Reception) -> (Vec<u64>, Ended) {
     }
 }
 
-/// Takes the frames of all sessions. Returns their numbers, in the order of arrival.
-pub async fn receive_all(sessions: &Receptions, numbers: &Rc<RefCell<Vec<u64>>>) {
-    while let Ok(session) = sessions.recv_async().await {
-        while let Ok(frame) = session.recv_frame_async().await {
-            numbers.borrow_mut().push(number_of(&frame));
-        }
-    }
-}
-
-/// Waits for an event that `pick` accepts, and skips others.
-pub async fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
-    loop {
-        let event = events.recv_async().await.expect("the session is up");
-        if let Some(picked) = pick(event) {
-            return picked;
-        }
-    }
+/// Returns the events that have come.
+pub fn drain(events: &Events) -> Vec<Event> {
+    core::iter::from_fn(|| events.try_recv().ok()).collect()
 }

@@ -2,4 +2,9 @@
 
 mod attackers;
 mod bed;
+mod paths;
+mod reconnect;
 mod session;
+mod slow;
+mod swarm;
+mod tcp;

@@ -1,0 +1,127 @@
+//! Paths that move, join, die and come back.
+
+use std::net::IpAddr;
+
+use anabranch_core::PathState;
+use anabranch_net::testing::Nat;
+use anabranch_net::{ClientPath, Ended, Event, StartError, Via};
+
+use crate::bed::{Bed, drain, line, millis};
+
+#[test]
+fn a_peer_whose_nat_forgets_it_is_followed_and_loses_nothing() {
+    let bed = Bed::new(1, &[line(10, 20).behind(Nat::default())]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(500));
+    let before = receiver.snapshot().paths[0].peer;
+    bed.lines[0].rebind();
+    bed.send_for(&sender, millis(2_500));
+    bed.world.run_for(millis(500));
+    assert_ne!(receiver.snapshot().paths[0].peer, before);
+    assert_eq!(receiver.snapshot().session.frames_received, 150);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn a_path_that_dies_costs_no_frame() {
+    let bed = Bed::new(2, &[line(6, 5), line(6, 15)]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(1_500));
+    bed.lines[0].block_udp(true);
+    bed.send_for(&sender, millis(2_500));
+    bed.world.run_for(millis(500));
+    let is_out = |event: &Event| match event {
+        Event::PathState { path, state } => path.0 == 0 && *state == PathState::Out,
+        _ => false,
+    };
+    assert!(drain(&events).iter().any(is_out));
+    assert_eq!(receiver.snapshot().session.frames_received, 200);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn a_path_joins_while_the_session_runs() {
+    let bed = Bed::new(3, &[line(10, 10), line(10, 10)]);
+    let (receiver, _sessions) = bed.receiver();
+    let client = bed.client_by(&["line0"]).scheduler_named("wrr");
+    let (sender, _events) = bed
+        .world
+        .block_on(client.connect_async())
+        .expect("an answer");
+    bed.send_for(&sender, millis(200));
+    let path = ClientPath::new(Via::from("line1"), bed.address().into());
+    sender.add_path(path.clone()).expect("there is room");
+    bed.send_for(&sender, millis(1_000));
+    let over_v6 = ClientPath::new(Via::DefaultRoute, "[::1]:9".parse().expect("an address"));
+    let refused = sender.add_path(over_v6).expect_err("longer headers");
+    assert!(matches!(refused, StartError::Family { .. }), "{refused}");
+    for _ in 2..32 {
+        sender.add_path(path.clone()).expect("there is room");
+    }
+    let refused = sender.add_path(path).expect_err("no room");
+    assert!(matches!(refused, StartError::TooManyPaths { count: 33 }));
+    let sent = sender.snapshot();
+    for path in &sent.paths[..2] {
+        assert!(path.counters.acked_packets > 10, "{path:?}");
+    }
+    bed.world.run_for(millis(500));
+    assert_eq!(receiver.snapshot().session.frames_received, 60);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+/// The interface's own firewall refuses for a while (EPERM), and then its MTU shrinks.
+#[test]
+fn refusals_of_the_own_machine_end_no_session() {
+    let bed = Bed::new(4, &[line(10, 10), line(10, 20)]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(500));
+    bed.lines[0].refuse(true);
+    bed.send_for(&sender, millis(2_000));
+    bed.lines[0].refuse(false);
+    bed.lines[1].set_mtu(1_280);
+    bed.send_for(&sender, millis(2_000));
+    bed.world.run_for(millis(500));
+    assert_eq!(receiver.snapshot().session.frames_received, 225);
+    assert!(sender.snapshot().paths[0].unsent_datagrams > 0);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn an_interface_that_is_made_again_carries_its_path_again() {
+    let bed = Bed::new(5, &[line(10, 10), line(10, 20)]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(500));
+    bed.lines[0].unplug();
+    bed.send_for(&sender, millis(2_000));
+    bed.lines[0].plug();
+    bed.send_for(&sender, millis(3_000));
+    bed.world.run_for(millis(500));
+    let seen = drain(&events);
+    let is_back = |event: &Event| matches!(event, Event::PathPresent { path } if path.0 == 0);
+    assert!(seen.iter().any(is_back), "{seen:?}");
+    assert_eq!(receiver.snapshot().session.frames_received, 275);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_followed_once_nobody_answers() {
+    let bed = Bed::new(6, &[line(10, 10)]);
+    let nobody = IpAddr::from([203, 0, 113, 9]);
+    bed.world.set_name("studio.example", Ok(vec![nobody]));
+    let (_receiver, _sessions) = bed.receiver();
+    let client = bed.client().to("studio.example:7000");
+    let (sender, events) = client.start().expect("the set-up works");
+    bed.world.run_for(millis(3_000));
+    assert_eq!(sender.snapshot().peer, None);
+    bed.world
+        .set_name("studio.example", Ok(vec![bed.address().ip()]));
+    bed.world.run_for(millis(6_000));
+    let seen = drain(&events);
+    let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
+    assert!(seen.iter().any(is_connected), "{seen:?}");
+    assert_eq!(sender.finish(), Ended::Closed);
+}

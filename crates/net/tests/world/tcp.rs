@@ -1,0 +1,143 @@
+//! Sessions by TCP, where UDP is blocked.
+
+use anabranch_net::testing::Nat;
+use anabranch_net::{Carrier, Ended, Event, Receiver, Receptions, Sender, TcpFallback};
+
+use crate::bed::{Bed, drain, line, millis};
+
+const PORT: u16 = 443;
+
+/// Starts a receiver that also accepts TCP.
+fn receiver(bed: &Bed) -> (Receiver, Receptions) {
+    let server = bed.server().listen_tcp(bed.studio_line.at(PORT));
+    server.start().expect("the addresses are free")
+}
+
+fn carriers(sender: &Sender) -> Vec<Carrier> {
+    let paths = sender.snapshot().paths;
+    paths.iter().map(|path| path.carrier).collect()
+}
+
+#[test]
+fn a_session_by_tcp_alone_carries_frames() {
+    let bed = Bed::new(1, &[line(10, 20), line(6, 30)]);
+    bed.lines[0].block_udp(true);
+    let (receiver, _sessions) = receiver(&bed);
+    let client = bed
+        .client()
+        .to(bed.studio_line.at(PORT))
+        .tcp(TcpFallback::Only);
+    let (sender, _events) = bed
+        .world
+        .block_on(client.connect_async())
+        .expect("an answer");
+    bed.send_for(&sender, millis(2_000));
+    bed.world.run_for(millis(500));
+    assert_eq!(receiver.snapshot().session.frames_received, 100);
+    let paths = receiver.snapshot().paths;
+    assert_eq!(paths.len(), 2);
+    assert!(paths.iter().all(|path| path.carrier == Carrier::Tcp));
+    assert_eq!(carriers(&sender), [Carrier::Tcp; 2]);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn blocked_udp_is_left_for_tcp_and_taken_again() {
+    let bed = Bed::new(2, &[line(10, 20).behind(Nat::default()), line(6, 30)]);
+    bed.lines.iter().for_each(|line| line.block_udp(true));
+    let (receiver, _sessions) = receiver(&bed);
+    let client = bed.client().tcp(TcpFallback::Port(PORT));
+    let (sender, events) = client.start().expect("the set-up works");
+    bed.world.run_for(millis(2_900));
+    assert_eq!(drain(&events), []);
+    bed.world.run_for(millis(2_000));
+    let seen = drain(&events);
+    let tries = |event: &Event| matches!(event, Event::TriesTcp { .. });
+    let connected = |event: &Event| matches!(event, Event::Connected { .. });
+    assert!(
+        seen.iter().any(tries) && seen.iter().any(connected),
+        "{seen:?}"
+    );
+    bed.send_for(&sender, millis(1_000));
+    assert_eq!(carriers(&sender), [Carrier::Tcp; 2]);
+    bed.lines.iter().for_each(|line| line.block_udp(false));
+    bed.send_for(&sender, millis(30_000));
+    assert_eq!(carriers(&sender), [Carrier::Udp; 2]);
+    // The session is the same, and its routes use UDP.
+    assert_eq!(sender.snapshot().past_sessions, 0);
+    let paths = receiver.snapshot().paths;
+    assert!(
+        paths.iter().all(|path| path.carrier == Carrier::Udp),
+        "{paths:?}"
+    );
+    // Blocked again, in the middle of the session.
+    bed.lines.iter().for_each(|line| line.block_udp(true));
+    bed.send_for(&sender, millis(6_000));
+    assert_eq!(carriers(&sender), [Carrier::Tcp; 2]);
+    let before = receiver.snapshot().session.frames_received;
+    bed.send_for(&sender, millis(1_000));
+    assert!(receiver.snapshot().session.frames_received >= before + 45);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
+fn udp_that_answers_is_not_left() {
+    let bed = Bed::new(3, &[line(10, 20), line(6, 30)]);
+    bed.lines[1].block_udp(true);
+    let (_receiver, _sessions) = receiver(&bed);
+    let client = bed.client().tcp(TcpFallback::Port(PORT));
+    let (sender, events) = bed
+        .world
+        .block_on(client.connect_async())
+        .expect("an answer");
+    bed.send_for(&sender, millis(10_000));
+    let is_tcp =
+        |event: &Event| matches!(event, Event::TriesTcp { .. } | Event::PathCarrier { .. });
+    let seen = drain(&events);
+    assert!(!seen.iter().any(is_tcp), "{seen:?}");
+    assert_eq!(carriers(&sender)[0], Carrier::Udp);
+}
+
+#[test]
+fn a_restarted_receiver_is_connected_to_again() {
+    let bed = Bed::new(4, &[line(10, 20)]);
+    let first = receiver(&bed);
+    let client = bed
+        .client()
+        .to(bed.studio_line.at(PORT))
+        .tcp(TcpFallback::Only);
+    let (sender, events) = bed
+        .world
+        .block_on(client.connect_async())
+        .expect("an answer");
+    bed.studio.kill();
+    bed.send_for(&sender, millis(1_500));
+    let (second, _sessions) = receiver(&bed);
+    bed.send_for(&sender, millis(5_000));
+    let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
+    assert!(drain(&events).iter().any(is_new));
+    assert!(second.snapshot().session.frames_received > 50);
+    assert_eq!(sender.finish(), Ended::Closed);
+    drop(first);
+}
+
+#[test]
+fn a_connection_that_stalls_delays_frames_and_keeps_the_session() {
+    let bed = Bed::new(5, &[line(10, 20)]);
+    let (receiver, _sessions) = receiver(&bed);
+    let client = bed
+        .client()
+        .to(bed.studio_line.at(PORT))
+        .tcp(TcpFallback::Only);
+    let (sender, _events) = bed
+        .world
+        .block_on(client.connect_async())
+        .expect("an answer");
+    bed.send_for(&sender, millis(1_000));
+    bed.lines[0].stall_tcp(millis(700));
+    bed.send_for(&sender, millis(3_000));
+    let before = receiver.snapshot().session.frames_received;
+    bed.send_for(&sender, millis(1_000));
+    assert!(receiver.snapshot().session.frames_received >= before + 45);
+    assert_eq!(sender.snapshot().past_sessions, 0);
+}
