@@ -423,8 +423,8 @@ impl MachineState {
     fn world_time(&self, at: Instant, now: Instant) -> Instant {
         let (_, _, rate) = self.clock;
         let left = at.saturating_since(self.reading(now));
-        if left.is_zero() {
-            return now;
+        if rate == 1.0 {
+            return now + left;
         }
         // Rounded up: a timer must not be early.
         now + left.mul_f64(1.0 / rate) + Duration::from_nanos(1)

@@ -2,9 +2,12 @@
 
 mod attackers;
 mod bed;
+mod growing;
+mod pairing;
 mod paths;
 mod reconnect;
 mod session;
 mod slow;
+mod streams;
 mod swarm;
 mod tcp;
