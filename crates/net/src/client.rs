@@ -106,8 +106,8 @@ impl ClientConfig {
 impl ClientConfig {
     /// Opens a socket for each path.
     pub(crate) fn open_ports(&self) -> Result<Vec<Port>, StartError> {
-        let open = |path: &ClientPath| path.open_port(&self.network);
-        self.paths.iter().map(open).collect()
+        let ports = self.paths.iter().map(|path| path.open_port(&self.network));
+        ports.collect()
     }
 }
 

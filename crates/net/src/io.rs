@@ -133,7 +133,7 @@ impl Socket {
         }
     }
 
-    /// Lets datagrams be handed over together; see [`SystemSocket::coalesce`].
+    /// Allows the hand-over of several datagrams at a time; see [`SystemSocket::coalesce`].
     pub(crate) fn coalesce(&mut self) {
         match self {
             Socket::System(socket) => socket.coalesce(),

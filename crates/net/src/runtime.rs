@@ -21,7 +21,7 @@ use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::start_error::StartError;
 #[cfg(feature = "testing")]
-use crate::testing::host::ProcessHandle;
+use crate::testing::process::ProcessHandle;
 use crate::waker::{self, Waker, Wakeup};
 #[cfg(feature = "testing")]
 use process::Program;

@@ -7,7 +7,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `stream.rs` | the bytes below a connection, of the operating system or of a world in memory |
+//! | `progress.rs`, `stream.rs` | the bytes below a connection, of the operating system or of a world in memory |
 //! | `connection.rs` | one connection: whole datagrams in and out, without ever blocking |
 //! | `dial.rs` | the client's end of a path: connects, and connects again |
 //! | `listener.rs`, `accepted.rs` | the server's end: limits on connections from strangers |
@@ -18,6 +18,7 @@ pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod fallback;
 pub(crate) mod listener;
+pub(crate) mod progress;
 pub(crate) mod stream;
 
 use std::os::fd::BorrowedFd;

@@ -78,6 +78,7 @@ mod machine;
 mod nat;
 mod packet;
 pub(crate) mod pipe;
+pub(crate) mod process;
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -92,6 +93,7 @@ use std::task::{Wake, Waker};
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 
+pub use anabranch_link::{LinkChange, LinkConfig, LossModel, QueueLimit};
 pub use bystander::{Bystander, Hands};
 use fabric::{Due, Fabric};
 pub(crate) use fabric::{Process, Turn};

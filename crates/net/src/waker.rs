@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 #[cfg(feature = "testing")]
-use crate::testing::host::ProcessHandle;
+use crate::testing::process::ProcessHandle;
 
 /// Wakes the thread that holds the [`Wakeup`].
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use anabranch_secure::{Deframer, STREAM_PREAMBLE, append_framed};
 use anabranch_units::Ecn;
 use rustix::event::PollFlags;
 
-use super::stream::{Progress, Stream};
+use super::progress::Progress;
+use super::stream::Stream;
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::io::Network;

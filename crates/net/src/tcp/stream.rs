@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use socket2::SockAddr;
 
+use super::progress::Progress;
 #[cfg(feature = "testing")]
 use crate::testing::pipe::{VirtualAcceptor, VirtualStream};
 use crate::via::{Via, ViaError};
@@ -34,14 +35,6 @@ pub(crate) enum Acceptor {
     System(TcpListener),
     #[cfg(feature = "testing")]
     World(VirtualAcceptor),
-}
-
-/// State of a connection that was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Connecting,
-    Open,
-    Failed,
 }
 
 impl Stream {

@@ -1,4 +1,4 @@
-//! Bystanders, who see the datagrams of others and may act.
+//! Bystanders: parties that see the datagrams of others and may act.
 
 use std::net::{IpAddr, Ipv4Addr};
 

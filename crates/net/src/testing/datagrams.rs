@@ -123,14 +123,16 @@ impl Drop for VirtualSocket {
 }
 
 impl State {
+    /// Returns the line of a machine's interface with this address.
+    fn line_at(&self, machine: usize, address: IpAddr) -> Option<usize> {
+        let mut lines = self.machines[machine].lines.iter().copied();
+        lines.find(|line| self.lines[*line].address == address)
+    }
+
     fn send(&mut self, socket: u64, batch: &Batch<'_>, datagram: &[u8]) -> Result<(), Errno> {
         let socket = &self.sockets[&socket];
         let (machine, port) = (socket.machine, socket.local.port());
-        let of_source = |from: IpAddr| {
-            let mut lines = self.machines[machine].lines.iter().copied();
-            lines.find(|line| self.lines[*line].address == from)
-        };
-        let line = socket.line.or_else(|| batch.from.and_then(of_source));
+        let line = socket.line.or_else(|| self.line_at(machine, batch.from?));
         let line = line.or_else(|| self.default_line(machine));
         let line = line.ok_or(Errno::NETUNREACH)?;
         let state = &self.lines[line];

@@ -1,14 +1,15 @@
 //! The network of a machine, as its programs see it.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use rustix::io::Errno;
 
 use super::datagrams::SocketState;
 pub(crate) use super::datagrams::VirtualSocket;
-use super::fabric::{Fabric, Process};
+use super::fabric::Fabric;
 use super::pipe::{VirtualAcceptor, VirtualStream};
+use super::process::ProcessHandle;
 use crate::clock::Clock;
 use crate::names::Resolve;
 use crate::remote::HostName;
@@ -21,41 +22,10 @@ pub(crate) struct Host {
     pub(super) machine: usize,
 }
 
-/// A process's number, by which it is woken.
-#[derive(Clone, Debug)]
-pub(crate) struct ProcessHandle {
-    fabric: Fabric,
-    number: usize,
-}
-
-impl ProcessHandle {
-    pub(crate) fn wake(&self) {
-        self.fabric.wake(self.number);
-    }
-
-    /// Starts the process.
-    pub(crate) fn start(&self, program: Box<dyn Process>) {
-        self.fabric.spawn(self.number, program);
-    }
-
-    /// Runs the world until the process is over. If nothing is left to do, it was killed.
-    pub(crate) fn join(&self) {
-        // A second panic would hide the first.
-        if std::thread::panicking() {
-            return;
-        }
-        let end_of_time = anabranch_units::Instant::from_nanos(u64::MAX);
-        while !self.fabric.is_over(self.number) && self.fabric.step(end_of_time) {}
-    }
-}
-
 impl Host {
     /// Reserves a process, which is to be started.
     pub(crate) fn process(&self) -> ProcessHandle {
-        ProcessHandle {
-            fabric: self.fabric.clone(),
-            number: self.fabric.reserve(self.machine),
-        }
+        ProcessHandle::new(self.fabric.clone(), self.machine)
     }
 
     /// Returns the machine's clock.
@@ -182,14 +152,15 @@ impl Host {
 impl Resolve for Host {
     fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String> {
         let state = self.fabric.lock();
-        let unknown = || Err("Name or service not known".to_owned());
         let found = state
             .names
             .get(name.host())
             .cloned()
-            .unwrap_or_else(unknown);
-        let with_port = |address: IpAddr| SocketAddr::new(address, name.port());
-        found.map(|addresses| addresses.into_iter().map(with_port).collect())
+            .unwrap_or_else(|| Err("Name or service not known".to_owned()));
+        let addresses = found?.into_iter();
+        Ok(addresses
+            .map(|address| SocketAddr::new(address, name.port()))
+            .collect())
     }
 
     fn is_prompt(&self) -> bool {

@@ -97,10 +97,6 @@ impl LineState {
         [inside, public]: [IpAddr; 2],
         seed: Seed,
     ) -> Self {
-        let build = |link: &LinkConfig, way: &str| {
-            let link = link.build_changeable(seed.derive(way));
-            link.expect("the set-up of a link must be valid")
-        };
         LineState {
             machine,
             name: name.to_owned(),
@@ -113,10 +109,18 @@ impl LineState {
             mtu: line.mtu,
             tcp: [&line.up, &line.down].map(|link| (link.delay, link.rate)),
             tcp_stalled_until: Instant::ZERO,
-            links: [build(&line.up, "up"), build(&line.down, "down")],
+            links: [
+                build(&line.up, seed.derive("up")),
+                build(&line.down, seed.derive("down")),
+            ],
             due_at: [None; 2],
             packets: BTreeMap::new(),
         }
+    }
+
+    /// Returns whether TCP connections move now.
+    pub(super) fn carries_tcp(&self, now: Instant) -> bool {
+        self.is_plugged && !self.blocks_tcp && now >= self.tcp_stalled_until
     }
 
     /// Returns the address in the Internet.
@@ -149,6 +153,13 @@ impl LineState {
     pub(super) fn link_mut(&mut self, way: Way) -> &mut Link {
         &mut self.links[way as usize]
     }
+}
+
+/// # Panics
+/// If the set-up is wrong.
+fn build(link: &LinkConfig, seed: Seed) -> Link {
+    let link = link.build_changeable(seed);
+    link.expect("the set-up of a link must be valid")
 }
 
 impl State {

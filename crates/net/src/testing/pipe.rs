@@ -12,7 +12,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use rustix::io::Errno;
 
 use super::fabric::{Due, Fabric, State};
-use crate::tcp::stream::Progress;
+use crate::tcp::progress::Progress;
 
 /// Number of bytes that wait to leave, above which no more are taken.
 const UNSENT_BYTES: u64 = 32 << 10;
@@ -84,6 +84,11 @@ impl End {
             is_at_end: false,
             is_closed: false,
         }
+    }
+
+    /// Returns whether bytes on the way to this end are due.
+    fn has_due(&self, now: Instant) -> bool {
+        self.coming.front().is_some_and(|(at, _)| *at <= now)
     }
 }
 
@@ -219,8 +224,8 @@ impl Drop for VirtualStream {
 impl VirtualAcceptor {
     pub(super) fn bind(fabric: &Fabric, machine: usize, at: SocketAddr) -> io::Result<Self> {
         let mut state = fabric.lock();
-        let is_its = |acceptor: &AcceptorState| acceptor.machine == machine && acceptor.local == at;
-        if state.acceptors.values().any(is_its) {
+        let mut acceptors = state.acceptors.values();
+        if acceptors.any(|acceptor| (acceptor.machine, acceptor.local) == (machine, at)) {
             return Err(Errno::ADDRINUSE.into());
         }
         let port = match at.port() {
@@ -288,20 +293,14 @@ impl State {
         let Some(pipe) = self.pipes.get_mut(&number) else {
             return;
         };
-        let lines = pipe.ends.each_ref().map(|end| &self.lines[end.line]);
-        let can_pass = |line: &&super::line::LineState| {
-            line.is_plugged && !line.blocks_tcp && now >= line.tcp_stalled_until
-        };
-        let is_due = |(at, _): &(Instant, Vec<u8>)| *at <= now;
         let has_due = pipe.connects_at.is_some_and(|at| at <= now)
-            || pipe
-                .ends
-                .iter()
-                .any(|end| end.coming.front().is_some_and(is_due));
+            || pipe.ends.iter().any(|end| end.has_due(now));
+        let lines = pipe.ends.each_ref().map(|end| &self.lines[end.line]);
+        let can_pass = lines.iter().all(|line| line.carries_tcp(now));
         if !has_due {
             return self.wake_ends(number);
         }
-        if !lines.iter().all(can_pass) {
+        if !can_pass {
             let since = *pipe.stuck_since.get_or_insert(now);
             if now >= since + PATIENCE {
                 pipe.progress = Progress::Failed;
@@ -345,7 +344,7 @@ impl State {
             return;
         };
         for end in &mut pipe.ends {
-            while end.coming.front().is_some_and(|(at, _)| *at <= now) {
+            while end.has_due(now) {
                 match end.coming.pop_front() {
                     Some((_, bytes)) if bytes.is_empty() => end.is_at_end = true,
                     Some((_, bytes)) => end.readable.extend(bytes),
