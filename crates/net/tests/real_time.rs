@@ -4,10 +4,8 @@
 mod answer_loops;
 mod attackers;
 mod datagrams;
-mod growing;
 mod links;
 mod pairing;
-mod reconnect;
 mod session;
 mod streams;
 mod tcp;

@@ -6,3 +6,4 @@ mod bed;
 mod punctual;
 mod real_time;
 mod tap;
+mod world;

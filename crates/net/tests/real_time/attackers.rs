@@ -25,7 +25,7 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
 use crate::punctual::Watch;
-use crate::tap::{COPY, PASS, REBIND, Tap, loopback, pause};
+use crate::tap::{Tap, loopback, pause};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
@@ -126,48 +126,6 @@ fn ended(events: &Events) -> Ended {
             return ended;
         }
     }
-}
-
-/// Runs a session over a tap in the mode `first`: 10 frames, then `mode`, then 65 more within
-/// 2.5 s.
-fn session_over_a_tap(first: u8, mode: u8) -> (Option<SocketAddr>, Tap) {
-    let watch = Watch::start();
-    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
-    let receiver_public = receiver_key.public_key();
-    let allowed = vec![sender_key.public_key()];
-    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
-    let tap = Tap::new(receiver.local_addr());
-    tap.set(first);
-    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
-    assert!(source.is_connected());
-    source.run(10);
-    tap.set(mode);
-    source.run(65);
-    assert_received(&receiver, 75, &watch);
-    let peer = receiver.snapshot().paths[0].peer;
-    source.sender.close();
-    assert_eq!(ended(&source.events), Ended::Closed);
-    let reception = reception(&received);
-    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
-    (peer, tap)
-}
-
-#[test]
-fn a_bystander_that_copies_every_datagram_takes_nothing_away() {
-    let (peer, tap) = session_over_a_tap(PASS, COPY);
-    assert_eq!(peer, Some(tap.own));
-}
-
-#[test]
-fn a_bystander_that_copies_from_the_first_datagram_on_takes_nothing_away() {
-    let (peer, tap) = session_over_a_tap(COPY, COPY);
-    assert_eq!(peer, Some(tap.own));
-}
-
-#[test]
-fn a_peer_behind_another_address_is_followed_and_loses_nothing() {
-    let (peer, tap) = session_over_a_tap(PASS, REBIND);
-    assert_eq!(peer, Some(tap.other));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::PathOptions;
 use anabranch_net::{
-    ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions,
-    RefusedSender, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Ended, Event, Events, PairingOutcome, Receiver, Receptions, Sender,
+    ServerConfig, Via,
 };
 use anabranch_net::{SessionKind, SessionParameters};
 use anabranch_secure::{Initiator, PairingCode, PublicKey, SecretKey};
@@ -107,54 +107,6 @@ impl Studio {
         let initiator = Initiator::pairing(local, &self.key, 7, parameters, code);
         initiator.message().to_vec()
     }
-}
-
-#[test]
-fn a_code_registers_one_sender_which_needs_none_from_then_on() {
-    let studio = studio(TEN_MINUTES);
-    let (camera, other) = (SecretKey::generate(), SecretKey::generate());
-    assert!(!studio.lets_in(&camera, None), "nobody knows it");
-    assert!(studio.lets_in(&camera, Some(&studio.code)));
-    let session = studio.receptions.recv_timeout(PATIENCE).expect("a session");
-    assert_eq!(session.peer(), camera.public_key());
-    let paired = PairingOutcome::Paired(camera.public_key());
-    // Before the owner knows of it, another change of the list takes nothing away.
-    studio.receiver.set_allowed(&[]);
-    assert!(studio.lets_in(&camera, None));
-    assert_eq!(studio.receiver.take_pairing_outcomes(), [paired]);
-    studio.receiver.set_allowed(&[camera.public_key()]);
-    assert!(
-        !studio.lets_in(&other, Some(&studio.code)),
-        "its second use"
-    );
-    let reported_line = studio.receiver.take_refused_senders();
-    let is_other = |reported_line: &RefusedSender| match reported_line {
-        RefusedSender::WrongCode { peer, .. } => *peer == other.public_key(),
-        _ => false,
-    };
-    assert!(reported_line.iter().any(is_other), "{reported_line:?}");
-    assert!(studio.lets_in(&camera, Some(&studio.code)), "it is known");
-    studio.receiver.set_allowed(&[]);
-    assert!(
-        !studio.lets_in(&camera, Some(&studio.code)),
-        "the owner's list decides"
-    );
-}
-
-#[test]
-fn a_code_expires_and_a_wrong_one_opens_nothing() {
-    let studio = studio(Duration::from_millis(1_500));
-    let camera = SecretKey::generate();
-    assert!(!studio.lets_in(&camera, Some(&PairingCode::generate())));
-    assert!(
-        !studio.lets_in(&camera, Some(&studio.code)),
-        "4 s have passed"
-    );
-    assert_eq!(
-        studio.receiver.take_pairing_outcomes(),
-        [PairingOutcome::Expired]
-    );
-    assert!(studio.receptions.try_recv().is_err());
 }
 
 #[test]

@@ -7,15 +7,13 @@ use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
 use anabranch_controllers::by_name;
-use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
-use anabranch_link::LinkConfig;
+use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, RefusedSender, SendError, Sender, ServerConfig, StartError, Via,
+    Refused, RefusedSender, Sender, ServerConfig, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey, VERSION};
-use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Importance};
 use ring::hmac;
 
 use crate::punctual::Watch;
@@ -132,48 +130,6 @@ fn keys() -> (SecretKey, SecretKey) {
 }
 
 #[test]
-fn a_path_joins_while_the_session_runs_and_carries_its_share() {
-    let (sender_key, receiver_key) = keys();
-    let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
-    let (receiver, received) = start_receiver(receiver_key, sender_public);
-    let remote = receiver.local_addr();
-    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, remote)]);
-    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
-    at_fixed_rate(&mut config);
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    for number in 0..50 {
-        if number == 10 {
-            sender.add_path(path(2, remote)).expect("loopback");
-        }
-        send(&sender, &clock, number);
-        wait(FRAME_INTERVAL);
-    }
-    let over_v6 = ClientPath {
-        remote: "[::1]:9".parse().unwrap(),
-        via: Via::DefaultRoute,
-        options: PathOptions::default(),
-    };
-    let refused = sender.add_path(over_v6).unwrap_err();
-    assert!(matches!(refused, StartError::Family { .. }), "{refused}");
-    for _ in 2..32 {
-        sender.add_path(path(2, remote)).expect("loopback");
-    }
-    let refused = sender.add_path(path(2, remote)).unwrap_err();
-    assert!(matches!(refused, StartError::TooManyPaths { count: 33 }));
-    sender.close();
-    assert_eq!(wait_for(&events, ended), Ended::Closed);
-    let sent = sender.snapshot();
-    assert_eq!(sent.paths.len(), 32);
-    for path in &sent.paths[..2] {
-        assert!(path.counters.acked_packets > 10, "{path:?}");
-    }
-    let (frames, _) = received_until_end(reception(&received).events());
-    assert_all_arrived(&frames, 50);
-}
-
-#[test]
 fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     let (sender_key, receiver_key) = keys();
     let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
@@ -232,135 +188,6 @@ fn wait(span: StdDuration) {
     let _ = never.recv_timeout(span);
 }
 
-#[test]
-fn everything_arrives_although_a_path_dies() {
-    let (sender_key, receiver_key) = keys();
-    let receiver_public = receiver_key.public_key();
-    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
-    let clock = Clock::start();
-    let link = |delay, outages| LinkConfig {
-        rate: Some(DataRate::from_megabits_per_second(6)),
-        delay: Duration::from_millis(delay),
-        outages,
-        ..LinkConfig::default()
-    };
-    let link = |name: &str, delay, outages: Vec<(Instant, Duration)>| RelayLink {
-        name: name.into(),
-        listen: loopback(1, 0),
-        target: receiver.local_addr(),
-        forward: link(delay, outages.clone()),
-        reverse: link(delay, outages),
-        seed: Seed(1),
-    };
-    let dead_for = Duration::from_secs(20);
-    let relay = Relay::start(RelayConfig {
-        links: vec![
-            link("dies", 5, vec![(Instant::from_millis(1_500), dead_for)]),
-            link("lives", 15, Vec::new()),
-        ],
-        origin: Some(clock.origin()),
-    })
-    .expect("loopback can be relayed");
-    let paths = (0..2)
-        .map(|index| path(1, relay.listen_addr(index)))
-        .collect();
-    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
-    config.clock = clock;
-    let watch = Watch::start();
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    for number in 0..200 {
-        send(&sender, &clock, number);
-        wait(FRAME_INTERVAL);
-    }
-    sender.close();
-    let mut states = Vec::new();
-    wait_for(&events, |event| match event {
-        Event::PathState { path, state } if path.0 == 0 => {
-            states.push(state);
-            None
-        }
-        event => ended(event),
-    });
-    assert!(states.contains(&PathState::Out), "{states:?}");
-    let (frames, _) = received_until_end(reception(&received).events());
-    let have_all_arrived = frames.len() == 200;
-    assert!(watch.allows(have_all_arrived, "a path that dies", &[]));
-    if have_all_arrived {
-        assert_all_arrived(&frames, 200);
-    }
-}
-
-#[test]
-fn a_session_that_ends_unheard_has_not_closed() {
-    let (sender_key, receiver_key) = keys();
-    let receiver_public = receiver_key.public_key();
-    let (receiver, _received) = start_receiver(receiver_key, sender_key.public_key());
-    let clock = Clock::start();
-    let direction = LinkConfig {
-        outages: vec![(Instant::from_secs(1), Duration::from_secs(60))],
-        ..LinkConfig::default()
-    };
-    let relay = Relay::start(RelayConfig {
-        links: vec![RelayLink {
-            name: "dies".into(),
-            listen: loopback(1, 0),
-            target: receiver.local_addr(),
-            forward: direction.clone(),
-            reverse: direction,
-            seed: Seed(1),
-        }],
-        origin: Some(clock.origin()),
-    })
-    .expect("loopback can be relayed");
-    let paths = vec![path(1, relay.listen_addr(0))];
-    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
-    config.clock = clock;
-    config.drain_timeout = Duration::from_millis(400);
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    for number in 0.. {
-        send(&sender, &clock, number);
-        wait(FRAME_INTERVAL);
-        if clock.now() > Instant::from_millis(1_500) {
-            break;
-        }
-    }
-    sender.close();
-    let ended = wait_for(&events, ended);
-    assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
-}
-
-#[test]
-fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
-    let (sender_key, receiver_key) = keys();
-    let stranger = SecretKey::generate();
-    let stranger_public = stranger.public_key();
-    let receiver_public = receiver_key.public_key();
-    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
-    let paths = vec![path(1, receiver.local_addr())];
-    let mut config = ClientConfig::new(stranger, receiver_public, paths);
-    config.connect_timeout = Duration::from_secs(1);
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    let early = Frame {
-        bytes: vec![1].into(),
-        importance: Importance::Key,
-        captured_at: clock.now(),
-        lifetime: None,
-    };
-    assert_eq!(sender.send_frame(&early), Err(SendError::NotConnected));
-    let ended = wait_for(&events, ended);
-    assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
-    assert!(receiver.snapshot().edge.refused_handshakes >= 1);
-    let refused_sender = receiver.take_refused_senders();
-    let [RefusedSender::NotAllowed { peer, .. }] = refused_sender[..] else {
-        panic!("{refused_sender:?}");
-    };
-    assert_eq!(peer, stranger_public);
-    assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
-}
-
 /// Returns the first 16 bytes of an HMAC under a key that the public key `of` makes.
 fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
     let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
@@ -412,35 +239,6 @@ fn ends_of_different_versions_say_so() {
     assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
     let expected = RefusedSender::OtherVersion { version, from };
     assert_eq!(receiver.take_refused_senders(), [expected]);
-}
-
-#[test]
-fn a_sender_that_restarts_takes_its_session_over() {
-    let (sender_key, receiver_key) = keys();
-    let receiver_public = receiver_key.public_key();
-    let again = SecretKey::from_text(&sender_key.to_text()).unwrap();
-    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
-    let start = |key| {
-        let paths = vec![path(1, receiver.local_addr())];
-        let config = ClientConfig::new(key, receiver_public, paths);
-        let clock = config.clock;
-        let (sender, events) = Sender::start(config).expect("loopback");
-        wait_for(&events, connected);
-        send(&sender, &clock, 0);
-        ((sender, events), reception(&received))
-    };
-    let (first, replaced) = start(sender_key);
-    let paths = vec![path(1, receiver.local_addr())];
-    let config = ClientConfig::new(again, receiver_public, paths);
-    let clock = config.clock;
-    let (second, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send(&second, &clock, 0);
-    let reception = reception(&received);
-    assert_eq!(wait_for(replaced.events(), ended), Ended::Replaced);
-    drop(second);
-    assert_eq!(wait_for(reception.events(), ended), Ended::ClosedByPeer);
-    drop(first);
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration as StdDuration;
@@ -111,10 +110,6 @@ fn reception(receptions: &Receptions) -> Reception {
         .expect("a session in time")
 }
 
-fn is_carrier(event: &Event, wanted: Carrier) -> bool {
-    matches!(event, Event::PathCarrier { carrier, .. } if *carrier == wanted)
-}
-
 /// Relays UDP to `target` if `passes` accepts a datagram and its number, and answers while
 /// `passes_back` does. Returns its local address and its source address.
 fn relay(
@@ -151,29 +146,6 @@ fn relay(
     addresses
 }
 
-/// A relay of UDP that can be blocked, as by a venue's router.
-struct Router {
-    address: SocketAddr,
-    is_blocked: Arc<AtomicBool>,
-}
-
-impl Router {
-    fn start(target: SocketAddr) -> Router {
-        let is_blocked = Arc::new(AtomicBool::new(true));
-        let (forth, back) = (Arc::clone(&is_blocked), Arc::clone(&is_blocked));
-        let passes = move |_: &[u8], _| !forth.load(Ordering::Relaxed);
-        let (address, _) = relay(target, passes, move || !back.load(Ordering::Relaxed));
-        Router {
-            address,
-            is_blocked,
-        }
-    }
-
-    fn block(&self, is_blocked: bool) {
-        self.is_blocked.store(is_blocked, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn a_session_by_tcp_alone_carries_frames() {
     let keys = Keys::new();
@@ -197,53 +169,6 @@ fn a_session_by_tcp_alone_carries_frames() {
     );
 }
 
-#[test]
-fn blocked_udp_is_left_for_tcp_and_taken_again_when_it_answers() {
-    let keys = Keys::new();
-    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
-    let tcp = receiver.local_tcp_addr().expect("it listens");
-    let routers = [(); 2].map(|()| Router::start(receiver.local_addr()));
-    let remotes = [0, 1].map(|index: usize| routers[index].address);
-    let (sender, events) = keys.sender(&remotes, TcpFallback::Port(tcp.port()));
-    let begun_at = sender.snapshot().at;
-    wait_for(&events, |event| matches!(event, Event::TriesTcp { .. }));
-    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
-    let connected_at = sender.snapshot().at;
-    let waited = connected_at.saturating_since(begun_at);
-    assert!(waited >= Duration::from_secs(3), "{waited:?}");
-    wait_for(&events, |event| *event == Event::UdpBlocked { remote: tcp });
-    for _ in 0..2 {
-        wait_for(&events, |event| is_carrier(event, Carrier::Tcp));
-    }
-    let reception = reception(&receptions);
-    send_frames(&sender, 25);
-    expect_frames(&reception, 25);
-    routers.iter().for_each(|router| router.block(false));
-    for _ in 0..2 {
-        wait_for(&events, |event| is_carrier(event, Carrier::Udp));
-    }
-    send_frames(&sender, 50);
-    expect_frames(&reception, 50);
-    // The session is the same, and its routes use UDP.
-    let snapshot = receiver.snapshot();
-    assert_eq!(sender.snapshot().past_sessions, 0);
-    for path in &snapshot.paths {
-        assert_eq!(path.carrier, Carrier::Udp);
-        assert_ne!(path.peer.map(|peer| peer.ip()), None);
-    }
-    // Blocked again, in the middle of the session.
-    routers.iter().for_each(|router| router.block(true));
-    send_lossy_frames(&sender, 125);
-    wait_for(&events, |event| is_carrier(event, Carrier::Tcp));
-    assert!(
-        receiver
-            .snapshot()
-            .paths
-            .iter()
-            .any(|path| path.carrier == Carrier::Tcp)
-    );
-}
-
 /// Sends frames that may be lost, at 25 a second.
 fn send_lossy_frames(sender: &Sender, count: u64) {
     for _ in 0..count {
@@ -256,41 +181,6 @@ fn send_lossy_frames(sender: &Sender, count: u64) {
         let _ = sender.send_frame(&frame);
         pause(40);
     }
-}
-
-#[test]
-fn udp_that_answers_is_not_left() {
-    let keys = Keys::new();
-    let (receiver, _receptions) = keys.receiver(loopback(0), loopback(0));
-    let tcp = receiver.local_tcp_addr().expect("it listens");
-    let blocked = Router::start(receiver.local_addr());
-    let remotes = [receiver.local_addr(), blocked.address];
-    let (sender, events) = keys.sender(&remotes, TcpFallback::Port(tcp.port()));
-    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
-    pause(5_000);
-    let is_tcp =
-        |event: &Event| matches!(event, Event::TriesTcp { .. }) || is_carrier(event, Carrier::Tcp);
-    while let Ok(event) = events.try_recv() {
-        assert!(!is_tcp(&event), "{event:?}");
-    }
-    assert_eq!(sender.snapshot().paths[0].carrier, Carrier::Udp);
-}
-
-#[test]
-fn a_receiver_that_is_restarted_is_connected_to_again() {
-    let keys = Keys::new();
-    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
-    let addresses = [receiver.local_addr(), receiver.local_tcp_addr().unwrap()];
-    let (sender, events) = keys.sender(&addresses[1..], TcpFallback::Only);
-    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
-    drop((receiver, receptions));
-    // The port is closed for a while; it may be bound again after it has had connections.
-    pause(1_500);
-    let (_receiver, receptions) = keys.receiver(addresses[0], addresses[1]);
-    wait_for(&events, |event| matches!(event, Event::Reconnected { .. }));
-    let reception = reception(&receptions);
-    send_frames(&sender, 25);
-    expect_frames(&reception, 25);
 }
 
 /// Connects without a key, and sends these bytes.

@@ -1,7 +1,7 @@
 //! A wire between a sender and a receiver, with an attacker on it.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration as StdDuration;
@@ -19,23 +19,12 @@ pub fn pause(span: StdDuration) {
     let _ = never.recv_timeout(span);
 }
 
-/// Modes of a [`Tap`] for datagrams from the sender.
-pub const PASS: u8 = 0;
-/// A copy goes to the receiver from another address, and arrives first.
-pub const COPY: u8 = 1;
-/// All datagrams go by the other address, as after a NAT forgot the first; no answer comes back by
-/// the old one.
-pub const REBIND: u8 = 2;
-
-/// A wire between sender and receiver with an attacker on it. It records initiations.
+/// A wire between sender and receiver with an attacker on it, which records initiations.
 pub struct Tap {
     receiver: SocketAddr,
     sockets: [Arc<UdpSocket>; 2],
     initiations: Arc<Mutex<Vec<Vec<u8>>>>,
     pub front: SocketAddr,
-    pub own: SocketAddr,
-    pub other: SocketAddr,
-    mode: Arc<AtomicU8>,
     is_over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
@@ -49,53 +38,33 @@ impl Tap {
             Arc::new(socket)
         };
         let (front, own, other) = (socket(), socket(), socket());
-        let mode = Arc::new(AtomicU8::new(PASS));
-        let is_over = Arc::new(AtomicBool::new(false));
         let sender = Arc::new(Mutex::new(None));
-        let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
         let initiations = Arc::new(Mutex::new(Vec::new()));
         let mut tap = Tap {
             receiver,
-            sockets: [Arc::clone(&own), Arc::clone(&other)],
+            sockets: [Arc::clone(&own), other],
             initiations: Arc::clone(&initiations),
-            front: address(&front),
-            own: address(&own),
-            other: address(&other),
-            mode: Arc::clone(&mode),
-            is_over,
+            front: front.local_addr().expect("bound"),
+            is_over: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
         let forth = {
-            let (own, other, sender) = (Arc::clone(&own), Arc::clone(&other), Arc::clone(&sender));
-            let mode = Arc::clone(&mode);
+            let (own, sender) = (Arc::clone(&own), Arc::clone(&sender));
             move |datagram: &[u8], from: SocketAddr| {
                 *sender.lock().expect("no panic") = Some(from);
                 if classify(datagram) == Some(Kind::Initiation) {
                     let mut initiations = initiations.lock().expect("no panic");
                     initiations.push(datagram.to_vec());
                 }
-                let mode = mode.load(Ordering::Relaxed);
-                if mode != PASS {
-                    let _ = other.send_to(datagram, receiver);
-                }
-                if mode != REBIND {
-                    let _ = own.send_to(datagram, receiver);
-                }
+                let _ = own.send_to(datagram, receiver);
             }
         };
         tap.serve(Arc::clone(&front), forth);
-        for (socket, is_own) in [(own, true), (other, false)] {
-            let (front, sender) = (Arc::clone(&front), Arc::clone(&sender));
-            let mode = Arc::clone(&mode);
-            tap.serve(socket, move |datagram, _| {
-                let leads_back = (mode.load(Ordering::Relaxed) != REBIND) == is_own;
-                if let Some(sender) = *sender.lock().expect("no panic")
-                    && leads_back
-                {
-                    let _ = front.send_to(datagram, sender);
-                }
-            });
-        }
+        tap.serve(own, move |datagram, _| {
+            if let Some(sender) = *sender.lock().expect("no panic") {
+                let _ = front.send_to(datagram, sender);
+            }
+        });
         tap
     }
 
@@ -113,10 +82,6 @@ impl Tap {
                 }
             }
         }));
-    }
-
-    pub fn set(&self, mode: u8) {
-        self.mode.store(mode, Ordering::Relaxed);
     }
 
     /// Sends all recorded initiations again, from the sender's address and from another, 25 times.

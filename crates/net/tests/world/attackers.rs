@@ -7,7 +7,7 @@ use anabranch_net::Ended;
 use anabranch_net::testing::{Bystander, Hands, Packet};
 use anabranch_units::Instant;
 
-use crate::bed::{Bed, line, millis, receive};
+use super::bed::{Bed, line, millis, receive};
 
 /// Detour of the datagrams that the bystander sees.
 const HELD: Duration = Duration::from_millis(15);

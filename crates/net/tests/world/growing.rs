@@ -5,7 +5,7 @@ use anabranch_core::media::SendFrameError;
 use anabranch_net::{Event, Receiver, Reception, SendError, Sender};
 use anabranch_units::Importance;
 
-use crate::bed::{Bed, drain, line, millis};
+use super::bed::{Bed, drain, line, millis};
 
 fn session(bed: &Bed) -> (Receiver, Sender, Reception) {
     let server = bed.server();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anabranch_net::{ConnectError, Ended, PairingOutcome, Receiver, RefusedSender, Sender};
 use anabranch_secure::PairingCode;
 
-use crate::bed::{Bed, line, millis};
+use super::bed::{Bed, line, millis};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 

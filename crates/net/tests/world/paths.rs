@@ -6,7 +6,7 @@ use anabranch_core::PathState;
 use anabranch_net::testing::Nat;
 use anabranch_net::{ClientPath, Ended, Event, StartError, Via};
 
-use crate::bed::{Bed, drain, line, millis};
+use super::bed::{Bed, drain, line, millis};
 
 #[test]
 fn a_peer_whose_nat_forgets_it_is_followed_and_loses_nothing() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anabranch_net::{Ended, Event, Events, Receptions, Sender};
 
-use crate::bed::{Bed, drain, line, millis};
+use super::bed::{Bed, drain, line, millis};
 
 /// Returns the events of a sender that streams for this time.
 fn events_for(bed: &Bed, sender: &Sender, events: &Events, span: Duration) -> Vec<Event> {

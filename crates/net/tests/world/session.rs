@@ -3,7 +3,7 @@
 use anabranch_net::{ConnectError, Ended, RefusedSender, SendError, Sender};
 use anabranch_units::Importance;
 
-use crate::bed::{Bed, line, millis, receive};
+use super::bed::{Bed, line, millis, receive};
 
 /// Streams 250 frames over these lines. Returns the received frames' numbers and the trace's hash.
 fn stream(seed: u64, lines: &[anabranch_net::testing::Line]) -> (Vec<u64>, u64) {

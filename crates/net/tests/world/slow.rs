@@ -2,7 +2,7 @@
 
 use anabranch_net::Ended;
 
-use crate::bed::{Bed, line, millis, receive};
+use super::bed::{Bed, line, millis, receive};
 
 /// Streams 500 frames (2 Mbit/s) over lines of 10 and 6 Mbit/s between machines that `change` has
 /// changed. Returns the numbers of the received frames.

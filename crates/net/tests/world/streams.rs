@@ -9,7 +9,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::bed::{Bed, drain, line, millis};
+use super::bed::{Bed, drain, line, millis};
 
 fn server(bed: &Bed) -> (StreamServer, UnboundedReceiver<Accepted>, Events) {
     let server = StreamServer::builder().key(bed.world.key("studio"));

@@ -1,4 +1,4 @@
-//! Random worlds, and what holds in all of them.
+//! Random worlds, and the properties that hold in all of them.
 //!
 //! `WORLD_SEEDS=100000 cargo test -p anabranch-net --test world -- swarm` runs more of them. A
 //! failure prints its seed; `WORLD_SEED=7` runs that world alone.
@@ -10,7 +10,7 @@ use anabranch_net::testing::{Bystander, Hands, Line, Nat, Packet};
 use anabranch_net::{Ended, Event, Receiver, Reception, Receptions, SendError, Sender};
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
-use crate::bed::{Bed, FRAME_INTERVAL, frame_bytes, millis, number_of};
+use super::bed::{Bed, FRAME_INTERVAL, frame_bytes, millis, number_of};
 
 /// Number of frames of a run: six seconds …
 const FRAMES: u64 = 300;

@@ -3,7 +3,7 @@
 use anabranch_net::testing::Nat;
 use anabranch_net::{Carrier, Ended, Event, Receiver, Receptions, Sender, TcpFallback};
 
-use crate::bed::{Bed, drain, line, millis};
+use super::bed::{Bed, drain, line, millis};
 
 const PORT: u16 = 443;
 
