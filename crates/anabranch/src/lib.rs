@@ -21,6 +21,7 @@
 //! | drive the transport from your own event loop | [`sans_io`] |
 //! | write your own algorithm | [`scheduler`], [`controller`] |
 //! | predict the behaviour of a network | `laboratory`, with the feature of that name |
+//! | test your programs over bad networks | `testing`, with the feature of that name |
 //!
 //! # Both ends in one program
 //!
@@ -207,6 +208,9 @@ pub mod datagrams;
 pub mod laboratory;
 #[cfg(feature = "net")]
 pub mod streams;
+
+#[cfg(feature = "testing")]
+pub use anabranch_net::testing;
 
 /// Time, data rates and seeds, which all parts share.
 pub use anabranch_units as units;

@@ -113,6 +113,19 @@ fn arrows_between_crates_that_must_never_be() {
     }
 }
 
+/// A program over sockets contains no simulated network: `link` is an optional dependency of the
+/// runtime, which only the feature for tests turns on.
+#[test]
+fn the_runtime_knows_links_in_tests_alone() {
+    let manifest = fs::read_to_string(workspace().join("crates/net/Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let is_optional = manifest["dependencies"]["anabranch-link"]["optional"].as_bool();
+    assert_eq!(is_optional, Some(true));
+    let features = manifest["features"].as_table().unwrap();
+    let names: Vec<&str> = features.keys().map(String::as_str).collect();
+    assert_eq!(names, ["testing"], "no default");
+}
+
 #[test]
 fn pure_crates_know_no_clock_socket_thread_or_file() {
     let forbidden = [
