@@ -142,3 +142,16 @@ fn a_bystander_that_turns_silent_stops_no_stream() {
         assert_eq!((received, is_misled), (300, false), "{limit}");
     }
 }
+
+/// Passes everything on from an address of its own, and is the faster way.
+#[test]
+fn a_way_from_another_address_is_not_taken() {
+    for begins_at in [Instant::ZERO, Instant::from_secs(3)] {
+        let beside = frames_beside(3, |copier| {
+            copier.begins_at = begins_at;
+            copier.passes = Box::new(|_, _| true);
+            copier.source = Some(SocketAddr::from(([192, 0, 2, 99], 6_000)));
+        });
+        assert_eq!(beside, (300, false), "{begins_at:?}");
+    }
+}

@@ -47,7 +47,7 @@ fn a_finished_sender_runs_the_world_to_its_end() {
     bed.world.block_on(bed.stream(&sender, 0, 10));
     assert_eq!(sender.finish(), Ended::Closed);
     bed.world.run_for(millis(100));
-    let session = sessions.recv_timeout(millis(0)).expect("it came");
+    let session = sessions.try_recv().expect("it came");
     let (numbers, _) = bed.world.block_on(receive(&session));
     assert_eq!(numbers.len(), 10);
 }
