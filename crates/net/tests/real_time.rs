@@ -1,11 +1,9 @@
-//! Tests that need a clock: real sockets, programs and threads. `make test` runs them one after
-//! another, after all others.
+//! Tests that need a clock: real sockets, programs and threads. `make test` runs them after all
+//! others, those of `timed` one after another.
 
 mod answer_loops;
-mod attackers;
-mod datagrams;
 mod links;
 mod pairing;
-mod session;
 mod streams;
 mod tcp;
+mod timed;

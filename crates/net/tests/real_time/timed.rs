@@ -1,0 +1,5 @@
+//! Tests that judge times.
+
+mod attackers;
+mod datagrams;
+mod session;
