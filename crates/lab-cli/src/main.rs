@@ -2,6 +2,7 @@
 
 mod compare;
 mod contest;
+mod dominance;
 mod list;
 mod merge;
 mod missing;
@@ -47,6 +48,7 @@ enum Command {
     Compare(compare::Arguments),
     Reproduce(reproduce::Arguments),
     Contest(contest::Arguments),
+    Dominance(dominance::Arguments),
     Plot(plot::Arguments),
     Trace(trace::Arguments),
     New(new::Arguments),
@@ -70,6 +72,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Compare(arguments) => compare::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Contest(arguments) => contest::run(arguments),
+        Command::Dominance(arguments) => dominance::run(arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::New(arguments) => new::run(arguments),

@@ -29,6 +29,7 @@
 mod chart;
 pub mod compare;
 pub mod contest;
+pub mod dominance;
 pub mod episode;
 pub mod frame_bound;
 mod live;
