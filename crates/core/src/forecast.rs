@@ -93,6 +93,11 @@ impl Forecast {
         self.one_way_delay * 2
     }
 
+    /// Returns the time to the receiver over the empty path.
+    pub fn empty_arrival(&self) -> Duration {
+        self.min_one_way_delay
+    }
+
     /// Returns the time until a short packet arrives that leaves after `wait`.
     pub fn arrival_after(&self, wait: Duration) -> Duration {
         wait + self.one_way_delay

@@ -75,6 +75,11 @@ impl Liveness {
         };
     }
 
+    /// Returns whether the path has no alternative. Paths of streams count as such.
+    pub(crate) fn is_only(&self) -> bool {
+        self.is_only
+    }
+
     pub(crate) fn state(&self) -> PathState {
         self.state
     }

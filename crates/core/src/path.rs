@@ -13,7 +13,7 @@ mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::config::{Config, PaddingPolicy};
+use crate::config::{Config, PaddingPolicy, SourceLimits};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
@@ -84,6 +84,8 @@ pub(crate) struct Path {
     interruption: Option<Interruption>,
     /// Whether the controller's estimate counts alone, whatever comes out of the path.
     believes_controller: bool,
+    /// Whether the source keeps its rate, and may leave a part of the path's capacity unused.
+    has_fixed_source: bool,
     /// Target rate at the last rebinding, or at the last binding to queues that were all empty.
     rebinding_rate: DataRate,
     /// The estimate with the newest report. A silent path's controller lowers its own.
@@ -170,6 +172,7 @@ impl Path {
             outflow: Outflow::new(now),
             interruption: None,
             believes_controller: laboratory.endpoint.is_bare(),
+            has_fixed_source: config.media.source == SourceLimits::Fixed,
             rebinding_rate: DataRate::ZERO,
             reported_rate: None,
             loss_history: None,

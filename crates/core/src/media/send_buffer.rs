@@ -205,6 +205,11 @@ impl SendBuffer {
         }
     }
 
+    /// Returns the time after their capture from which frames are worthless.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// Sets the time after their capture from which frames are worthless.
     pub(crate) fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;

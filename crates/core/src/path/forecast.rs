@@ -18,6 +18,10 @@ const STANDING_QUEUE: Duration = Duration::from_millis(20);
 /// for less than the controller uses to drain a queue, the sender becomes application-limited, and
 /// the controller learns nothing.
 const RATE_MARGIN: f64 = 1.1;
+/// Factor by which the bytes in flight of one of several paths must exceed what its estimate
+/// explains, for the path to be congested. It carries a part of a source of fixed rate, and its
+/// estimate is a lower bound.
+const LOWER_BOUND_EXCESS: u64 = 2;
 /// Number of mean deviations of the round-trip time by which a packet may be later than expected.
 const DELAY_MARGIN_DEVIATIONS: u64 = 2;
 
@@ -133,6 +137,12 @@ impl Path {
         forecast
     }
 
+    /// Returns whether the path may stand by for its losses: not at a bare endpoint, and not if an
+    /// encoder follows the paths.
+    pub(crate) fn may_be_spoiler(&self) -> bool {
+        self.has_fixed_source && !self.believes_controller
+    }
+
     /// Adds the network's queue to a forecast. The last samples of an idle path, and their
     /// deviation, describe a queue that is gone. A new packet arrives behind those in flight
     /// (Little's law), except for those that have arrived and whose report is on its way.
@@ -217,7 +227,7 @@ impl Path {
     /// Returns the delivery rate of a congested path, else `None`. A path is congested if its
     /// oldest packet in flight is older than an empty path's answer, 20 ms and its jitter explain,
     /// and more bytes are in flight than its estimate delivers in the time of that answer and
-    /// jitter.
+    /// jitter. With a source of fixed rate, it must be twice as many of one of several paths.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
         if self.believes_controller {
             return None;
@@ -234,7 +244,12 @@ impl Path {
             .control
             .target_rate
             .bytes_in(answer_time + rtt.jitter());
-        let is_congested = self.recovery.bytes_in_flight() > done_with;
+        let explained = if self.has_fixed_source && !self.liveness.is_only() {
+            done_with * LOWER_BOUND_EXCESS
+        } else {
+            done_with
+        };
+        let is_congested = self.recovery.bytes_in_flight() > explained;
         is_congested.then(|| self.outflow.rate(now))
     }
 

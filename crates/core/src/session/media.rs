@@ -391,7 +391,7 @@ impl Hooks for Media {
     }
 
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {
-        self.standby.mark(paths, views);
+        self.mark_standby(paths, views);
     }
 
     #[inline]

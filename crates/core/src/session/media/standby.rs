@@ -5,11 +5,24 @@ use anabranch_units::{Duration, Instant};
 use super::Media;
 use crate::config::MediaConfig;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session::are_present;
 use crate::standby::{self, Unmetered};
 
 impl Media {
+    /// Marks in the views the paths that stand by. With forward error correction, losses need no
+    /// other copy.
+    pub(super) fn mark_standby(&self, paths: &[Path], views: &mut [PathView]) {
+        self.standby.mark(paths, views);
+        if self.fec_sender.is_none() {
+            let waiting_bytes = self.send_buffer.waiting_bytes();
+            let deadline = self.send_buffer.deadline();
+            for id in spoilers(paths, views, deadline, waiting_bytes).iter() {
+                views[id.index()].is_standby = true;
+            }
+        }
+    }
+
     /// Updates the choice of metered paths by the present views, in which it is marked.
     pub(super) fn update_standby(
         &mut self,
@@ -19,9 +32,51 @@ impl Media {
         views: &mut [PathView],
     ) {
         if self.standby.update(now, paths, views, media) {
-            self.standby.mark(paths, views);
+            self.mark_standby(paths, views);
             self.binding.request();
         }
+    }
+}
+
+/// Inverse of the share of their slack within which the other paths must deliver all that waits.
+const SHARE_OF_SLACK: u64 = 2;
+
+/// Returns the paths that lose packets too late for another copy, if the others can carry all that
+/// waits. One lost packet then costs its frame, and all that need it.
+fn spoilers(paths: &[Path], views: &[PathView], deadline: Duration, waiting_bytes: u64) -> PathSet {
+    if paths.len() < 2 {
+        return PathSet::EMPTY;
+    }
+    let nearest = views
+        .iter()
+        .filter(|view| view.is_in_service())
+        .map(|view| view.forecast.empty_arrival())
+        .min();
+    let Some(nearest) = nearest else {
+        return PathSet::EMPTY;
+    };
+    let is_spoiler = |(path, view): &(&Path, &PathView)| {
+        let known_after = path.recovery.loss_delay();
+        path.may_be_spoiler() && view.risk.recent_max_loss > 0.0 && known_after + nearest > deadline
+    };
+    let both = || paths.iter().zip(views);
+    let spoilers: PathSet = both().filter(is_spoiler).map(|(path, _)| path.id).collect();
+    if spoilers.is_empty() {
+        return PathSet::EMPTY;
+    }
+    let (mut queued_bytes, mut carried_bytes) = (waiting_bytes, 0);
+    for view in views {
+        if spoilers.contains(view.id) || !view.is_in_service() {
+            continue;
+        }
+        let slack = deadline.saturating_sub(view.forecast.empty_arrival());
+        queued_bytes += view.queued_bytes + view.forecast.backed_up_bytes;
+        carried_bytes += view.drain_rate().bytes_in(slack / SHARE_OF_SLACK);
+    }
+    if carried_bytes > queued_bytes {
+        spoilers
+    } else {
+        PathSet::EMPTY
     }
 }
 
@@ -68,7 +123,7 @@ impl Standby {
     }
 
     /// Marks in the views the paths that stand by, by their controllers or as metered ones.
-    pub(super) fn mark(&self, paths: &[Path], views: &mut [PathView]) {
+    fn mark(&self, paths: &[Path], views: &mut [PathView]) {
         let is_saving = self.are_metered_in_reserve(paths);
         for (view, path) in views.iter_mut().zip(paths) {
             view.is_standby = !path.control().is_usable || is_saving && path.is_metered();
