@@ -9,6 +9,7 @@ mod contest;
 mod copies;
 mod coupled;
 mod documents;
+mod dominance;
 mod encoder;
 mod episodes;
 mod frame_bound;
