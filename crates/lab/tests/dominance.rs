@@ -7,10 +7,11 @@ use anabranch_lab::in_parallel;
 const FIRST: u64 = 6_001;
 const COUNT: u64 = 60;
 
-/// Budgets in points: mean and largest shortfall by property.
+/// Budgets in points: mean and largest shortfall by property. They stand just above the present
+/// figures, and only fall: no network should lose more than 5 points.
 const BUDGETS: [(&str, f64, f64); 3] = [
-    ("single path", 4.0, 60.0),
-    ("bare endpoint", 2.0, 40.0),
+    ("single path", 1.75, 20.0),
+    ("bare endpoint", 1.4, 20.0),
     ("less latency", 0.2, 5.0),
 ];
 
@@ -31,6 +32,10 @@ fn shortfalls_stay_within_their_budgets() {
     for (name, mean, largest) in BUDGETS {
         let verdict = verdicts.iter().find(|one| one.property.name == name);
         let verdict = verdict.unwrap();
+        println!(
+            "{name}: {:.2} on average, {:?}",
+            verdict.mean, verdict.worst
+        );
         assert_eq!(verdict.count, numbers.len(), "{name}");
         assert!(
             verdict.mean <= mean,

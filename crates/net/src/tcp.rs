@@ -7,7 +7,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `progress.rs`, `stream.rs` | the bytes below a connection, of the operating system or of a world in memory |
+//! | `progress.rs`, `stream.rs` | the bytes below a connection, in reality or in a world |
 //! | `connection.rs` | one connection: whole datagrams in and out, without ever blocking |
 //! | `dial.rs` | the client's end of a path: connects, and connects again |
 //! | `listener.rs`, `accepted.rs` | the server's end: limits on connections from strangers |
