@@ -1,8 +1,8 @@
 //! Senders of SRTLA before a model of libsrt's receiver, over simulated links.
 //!
-//! `SRTLA_SEEDS=200 cargo test --release -p anabranch-srtla --test tests judge -- --nocapture` prints the
-//! table of `docs/decisions/0246-a-sender-of-srtla.md`. Its seeds begin with `SRTLA_FIRST=10000`:
-//! rules were chosen by lower ones.
+//! `SRTLA_SEEDS=200 cargo test --release -p anabranch-srtla --test tests judge -- --nocapture`
+//! prints the table of `docs/decisions/0246-a-sender-of-srtla.md`. Its seeds begin with
+//! `SRTLA_FIRST=10000`: rules were chosen by lower ones.
 
 pub mod bond;
 pub mod cases;

@@ -452,7 +452,7 @@ impl State {
         port
     }
 
-    /// Returns the line by which a machine reaches others by default: the first one that is plugged in.
+    /// Returns the line by which a machine reaches others by default: the first that is plugged in.
     pub(super) fn default_line(&self, machine: usize) -> Option<usize> {
         let lines = &self.machines[machine].lines;
         lines
