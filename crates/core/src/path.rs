@@ -100,8 +100,6 @@ pub(crate) struct Path {
     pub(crate) expected_response: Option<u64>,
     /// Number of questions for a round-trip time that the path itself has not answered.
     pub(crate) unanswered_questions: u32,
-    /// Time of the last report to the peer that the path is suspect. Always zero: nothing sets it.
-    pub(crate) suspicion_reported_at: Instant,
     /// Counters of the path; those of received packets are its last fields.
     pub(crate) counters: PathCounters,
     // For packets that arrive.
@@ -160,7 +158,6 @@ impl Path {
             unanswered_questions: 0,
             response: None,
             pending_status: None,
-            suspicion_reported_at: Instant::ZERO,
             report_elsewhere: None,
             says_close: false,
             last_reported_at: Instant::ZERO,

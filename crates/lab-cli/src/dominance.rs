@@ -94,7 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .as_ref()
         .map(|path| File::create(path).with_context(|| path.display().to_string()));
     let out = Mutex::new(out.transpose()?);
-    let numbers: Vec<u64> = (arguments.first..arguments.first + arguments.count).collect();
+    let end = arguments.first.saturating_add(arguments.count);
+    let numbers: Vec<u64> = (arguments.first..end).collect();
     let variant_count: usize = numbers
         .iter()
         .map(|number| arguments.variants(*number).len())

@@ -79,11 +79,9 @@ impl Path {
     /// Handles a report about the path that came by another one. Returns whether it is back by
     /// that.
     #[cold]
-    pub(crate) fn on_answer_elsewhere(&mut self, now: Instant, digest: &Digest) -> bool {
+    pub(crate) fn on_answer_elsewhere(&mut self, digest: &Digest) -> bool {
         // The way back is still broken: the peer must keep on reporting by the other path.
-        if self.suspicion_reported_at + SUSPICION_LIFETIME / 2 <= now {
-            self.pending_status = Some(true);
-        }
+        self.pending_status = Some(true);
         let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
         newest.is_some_and(|sent_at| sent_at >= self.liveness.suspect_since())
             && self.liveness.on_answer()

@@ -159,7 +159,7 @@ impl<C: Content> Session<C> {
         let path = &mut self.paths[about.index()];
         let is_back = match on == about {
             true => path.on_answer(),
-            false => path.on_answer_elsewhere(now, digest),
+            false => path.on_answer_elsewhere(digest),
         };
         if is_back {
             self.on_path_changed(now, about);

@@ -1,6 +1,6 @@
 //! Random worlds, and the properties that hold in all of them.
 //!
-//! `WORLD_SEEDS=100000 cargo test -p anabranch-net --test world -- swarm` runs more of them. A
+//! `WORLD_SEEDS=100000 cargo test -p anabranch-net --test tests world::swarm` runs more of them. A
 //! failure prints its seed; `WORLD_SEED=7` runs that world alone.
 
 use std::collections::BTreeSet;
