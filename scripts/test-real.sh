@@ -22,6 +22,7 @@ them. Missing packages of Debian are installed if this is root. A test that cann
 with the reason, which is no failure. Without root it tries user namespaces.
 
   ANABRANCH     a program that has been built, with anabranch-lab beside it
+  TIMES         a file to which the seconds of groups are appended
   JOBS          number of groups at a time; twice the processors by default
   STRICT=1      fails if a check could not be judged on this machine
   OPEN_FAULTS=1 runs tests that have not met their bars yet
@@ -198,8 +199,8 @@ report() {
     local name failed unjudged
     echo "-- seconds of groups"
     for name in "${!seconds_of[@]}"; do
-        printf '%6.1f  %s\n' "${seconds_of[$name]}" "$name"
-    done | sort -rn
+        printf 'make test-real: %-22s %5.0f s\n' "${name// /-}" "${seconds_of[$name]}"
+    done | sort -k4 -rn | tee -a "${TIMES:-/dev/null}"
     echo "-- the slowest tests"
     awk '$2 > 0 {printf "%6.1f  %s\n", $2, $3}' "$folder"/*.results | sort -rn | head -n 10
     failed=$(result_count failed)

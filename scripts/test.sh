@@ -5,6 +5,8 @@
 #     scripts/test.sh            all steps
 #     scripts/test.sh STEP…      some of them: format, lint, build, test, python, real-time
 #
+# TIMES names a file to which the times are appended.
+#
 # Tests in real time come last: a build beside them would make them late. A machine that is late all
 # the same leaves checks unjudged; the last line counts them, and with STRICT=1 one is a failure.
 set -uo pipefail
@@ -32,8 +34,8 @@ main() {
         times+=("$(printf '%-12s %5d s' "$step" $((SECONDS - began)))")
         [ "$status" -eq 0 ] || failures+=("$step")
     done
-    printf '\n%s\n' "Time of each step"
-    printf '  %s\n' "${times[@]}"
+    echo
+    printf 'make test: %s\n' "${times[@]}" | tee -a "${TIMES:-/dev/null}"
     conclude
 }
 
