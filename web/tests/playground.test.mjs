@@ -154,6 +154,8 @@ test('a link opens the same run elsewhere', async (t) => {
   await page.click('#compare');
   await page.selectOption('[aria-label="scheduler of B"]', 'wrr');
   await page.selectOption('[aria-label="controller of A"]', 'cubic');
+  // The page draws its controls again, and a slider then loses the keyboard.
+  await settle(page);
   const slider = page.locator('input[type=range][aria-label$=": loss"]').first();
   await slider.focus();
   for (let step = 0; step < 5; step += 1) await page.keyboard.press('PageUp');
