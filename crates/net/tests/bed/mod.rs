@@ -1,14 +1,18 @@
 //! Sessions of streams and datagrams between ends at loopback, through emulated links.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration as StdDuration;
 
 use anabranch_core::{Config, PathOptions};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
-use anabranch_net::{ClientConfig, ClientPath, Clock, Event, Events, Via, stream_transport};
+use anabranch_net::{
+    ByteStream, ClientConfig, ClientPath, Clock, Event, Events, Via, stream_transport,
+};
 use anabranch_secure::SecretKey;
 use anabranch_units::Seed;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Limit for any wait: the machine may be busy.
 pub const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -72,4 +76,17 @@ pub fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink 
 pub fn relay(links: Vec<RelayLink>, clock: &Clock) -> Relay {
     let origin = Some(clock.origin());
     Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed")
+}
+
+/// Sends bytes, ends the writing half, and reads the answer to its end.
+pub async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut back = Vec::new();
+    let (mut reader, mut writer) = tokio::io::split(&mut stream);
+    let write = async {
+        writer.write_all(bytes).await?;
+        writer.shutdown().await
+    };
+    let (written, read) = tokio::join!(write, reader.read_to_end(&mut back));
+    written.and(read)?;
+    Ok(back)
 }

@@ -2,19 +2,16 @@
 //!
 //! Needs a clock: a session's threads send over real sockets.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
-use anabranch_net::{
-    Accepted, ByteStream, Event, Events, Refused, ServerConfig, StreamClient, StreamServer,
-};
+use anabranch_net::{Accepted, Event, Events, Refused, ServerConfig, StreamClient, StreamServer};
 use anabranch_secure::{Refusal, SecretKey};
 use anabranch_units::Seed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::bed::{PATIENCE, client_config, copy, loopback, streams, wait_for};
+use crate::bed::{PATIENCE, client_config, copy, loopback, streams, there_and_back, wait_for};
 
 /// A server that sends all data back, and ends where the client ends.
 struct Echo {
@@ -72,19 +69,6 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
         chunk.copy_from_slice(&random[..chunk.len()]);
     }
     bytes
-}
-
-/// Sends bytes, ends the writing half, and reads the answer to its end.
-async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut back = Vec::new();
-    let (mut reader, mut writer) = tokio::io::split(&mut stream);
-    let write = async {
-        writer.write_all(bytes).await?;
-        writer.shutdown().await
-    };
-    let (written, read) = tokio::join!(write, reader.read_to_end(&mut back));
-    written.and(read)?;
-    Ok(back)
 }
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {

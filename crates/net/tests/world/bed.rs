@@ -93,6 +93,24 @@ impl Bed {
         connected.expect("the studio answers")
     }
 
+    /// Streams `count` frames in a session of its own. Returns the numbers of the received ones.
+    pub fn carry(&self, count: u64) -> Vec<u64> {
+        let (_receiver, sessions) = self.receiver();
+        let sending = async {
+            let (sender, _events) = self.connect().await;
+            self.stream(&sender, 0, count).await;
+            sender.finish_async().await
+        };
+        let receiving = async {
+            let session = sessions.recv_async().await.expect("the camera comes");
+            receive(&session).await
+        };
+        let both = async { tokio::join!(sending, receiving) };
+        let (ended, (numbers, _)) = self.world.block_on(both);
+        assert_eq!(ended, Ended::Closed);
+        numbers
+    }
+
     /// Streams for this time.
     pub fn send_for(&self, sender: &Sender, span: Duration) {
         let count = span.as_nanos() / FRAME_INTERVAL.as_nanos();

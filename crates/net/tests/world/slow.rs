@@ -2,27 +2,14 @@
 
 use anabranch_net::Ended;
 
-use super::bed::{Bed, line, millis, receive};
+use super::bed::{Bed, line, millis};
 
 /// Streams 500 frames (2 Mbit/s) over lines of 10 and 6 Mbit/s between machines that `change` has
 /// changed. Returns the numbers of the received frames.
 fn stream(seed: u64, change: impl FnOnce(&Bed)) -> Vec<u64> {
     let bed = Bed::new(seed, &[line(10, 20), line(6, 30)]);
     change(&bed);
-    let (_receiver, sessions) = bed.receiver();
-    let sending = async {
-        let (sender, _events) = bed.connect().await;
-        bed.stream(&sender, 0, 500).await;
-        sender.finish_async().await
-    };
-    let receiving = async {
-        let session = sessions.recv_async().await.expect("the camera comes");
-        receive(&session).await
-    };
-    let both = async { tokio::join!(sending, receiving) };
-    let (ended, (numbers, _)) = bed.world.block_on(both);
-    assert_eq!(ended, Ended::Closed);
-    numbers
+    bed.carry(500)
 }
 
 /// Returns the number of frames of 20 streams (10,000 frames) that a late sender or receiver costs.

@@ -1,13 +1,13 @@
 //! Sessions of streams.
 
-use std::io;
-
 use anabranch_link::LinkConfig;
 use anabranch_net::testing::Line;
 use anabranch_net::{Accepted, ByteStream, Event, Events, StreamClient, StreamServer};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::bed::there_and_back;
 
 use super::bed::{Bed, drain, line, millis};
 
@@ -67,19 +67,6 @@ async fn all<F: Future<Output = ()> + Unpin>(tasks: &mut Vec<F>) {
         }
     })
     .await;
-}
-
-/// Sends bytes, ends the writing half, and reads the answer to its end.
-async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut back = Vec::new();
-    let (mut reader, mut writer) = tokio::io::split(&mut stream);
-    let write = async {
-        writer.write_all(bytes).await?;
-        writer.shutdown().await
-    };
-    let (written, read) = tokio::join!(write, reader.read_to_end(&mut back));
-    written.and(read)?;
-    Ok(back)
 }
 
 /// Runs a client's task beside a server that echoes.

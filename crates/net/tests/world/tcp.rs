@@ -1,7 +1,7 @@
 //! Sessions by TCP, where UDP is blocked.
 
 use anabranch_net::testing::Nat;
-use anabranch_net::{Carrier, Ended, Event, Receiver, Receptions, Sender, TcpFallback};
+use anabranch_net::{Carrier, Ended, Event, Events, Receiver, Receptions, Sender, TcpFallback};
 
 use super::bed::{Bed, drain, line, millis};
 
@@ -11,6 +11,16 @@ const PORT: u16 = 443;
 fn receiver(bed: &Bed) -> (Receiver, Receptions) {
     let server = bed.server().listen_tcp(bed.studio_line.at(PORT));
     server.start().expect("the addresses are free")
+}
+
+/// Starts a sender that never tries UDP, and waits until its session is up.
+fn connect_by_tcp(bed: &Bed) -> (Sender, Events) {
+    let client = bed
+        .client()
+        .to(bed.studio_line.at(PORT))
+        .tcp(TcpFallback::Only);
+    let connected = bed.world.block_on(client.connect_async());
+    connected.expect("an answer")
 }
 
 fn carriers(sender: &Sender) -> Vec<Carrier> {
@@ -23,14 +33,7 @@ fn a_session_by_tcp_alone_carries_frames() {
     let bed = Bed::new(1, &[line(10, 20), line(6, 30)]);
     bed.lines[0].block_udp(true);
     let (receiver, _sessions) = receiver(&bed);
-    let client = bed
-        .client()
-        .to(bed.studio_line.at(PORT))
-        .tcp(TcpFallback::Only);
-    let (sender, _events) = bed
-        .world
-        .block_on(client.connect_async())
-        .expect("an answer");
+    let (sender, _events) = connect_by_tcp(&bed);
     bed.send_for(&sender, millis(2_000));
     bed.world.run_for(millis(500));
     assert_eq!(receiver.snapshot().session.frames_received, 100);
@@ -125,14 +128,7 @@ fn a_restarted_receiver_is_connected_to_again() {
 fn a_connection_that_stalls_delays_frames_and_keeps_the_session() {
     let bed = Bed::new(5, &[line(10, 20)]);
     let (receiver, _sessions) = receiver(&bed);
-    let client = bed
-        .client()
-        .to(bed.studio_line.at(PORT))
-        .tcp(TcpFallback::Only);
-    let (sender, _events) = bed
-        .world
-        .block_on(client.connect_async())
-        .expect("an answer");
+    let (sender, _events) = connect_by_tcp(&bed);
     bed.send_for(&sender, millis(1_000));
     bed.lines[0].stall_tcp(millis(700));
     bed.send_for(&sender, millis(3_000));
