@@ -125,3 +125,37 @@ fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn(
     let violations = session.check_invariants_at_rest(later);
     assert!(violations.is_empty(), "{violations:#?}");
 }
+
+/// The application's thread hands frames in while the driver's thread is late, so the session's
+/// time passes the arrival of a report that was not read yet.
+#[test]
+fn a_report_that_is_read_late_shows_the_round_trip_of_its_arrival() {
+    let at = Instant::from_millis;
+    let session = || {
+        let mut session = MediaSession::new(support::usual(), Seed(1), at(0)).unwrap();
+        session.add_path(at(0), PathOptions::default());
+        session
+    };
+    let (mut sender, mut receiver) = (session(), session());
+    let meta = |received_at| DatagramMeta {
+        path: PathId(0),
+        received_at,
+        ecn: Ecn::NotEct,
+    };
+    let frame = |now| Frame::new(vec![0; 500], Importance::Key, now);
+    sender.send_frame(at(0), &frame(at(0))).unwrap();
+    let mut bytes = Vec::new();
+    sender.poll_transmit(at(0), &mut bytes).unwrap();
+    receiver.handle_datagram(at(20), meta(at(20)), &bytes);
+    let (reported_at, _) = receiver.poll_timeout().unwrap();
+    receiver.handle_timeout(reported_at);
+    bytes.clear();
+    receiver.poll_transmit(reported_at, &mut bytes).unwrap();
+    // It arrives 20 ms later, and is read 100 ms after that, behind another frame.
+    let arrived_at = reported_at + Duration::from_millis(20);
+    let read_at = arrived_at + Duration::from_millis(100);
+    sender.send_frame(read_at, &frame(read_at)).unwrap();
+    sender.handle_datagram(read_at, meta(arrived_at), &bytes);
+    let rtt = sender.paths(read_at)[0].rtt;
+    assert_eq!(rtt.latest, Some(Duration::from_millis(40)));
+}

@@ -46,7 +46,7 @@ impl<C: Content> Session<C> {
         while let Some(frame) = frames.next(&mut report) {
             match frame {
                 Ok(WireFrame::Feedback { path }) => {
-                    self.on_feedback(now, meta.path, path, &mut report);
+                    self.on_feedback(now, &meta, path, &mut report);
                 }
                 // Without a packet number a segment cannot be acknowledged.
                 Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
@@ -113,14 +113,16 @@ impl<C: Content> Session<C> {
         self.output.events.push_back(event);
     }
 
-    /// Handles a report about path `about` that has come in on path `on`.
+    /// Handles a report about path `about`. Round-trip times and rates end at its arrival, however
+    /// late the driver's machine lets it be read.
     fn on_feedback(
         &mut self,
         now: Instant,
-        on: PathId,
+        meta: &DatagramMeta,
         about: PathId,
         report: &mut wire::FeedbackReport,
     ) {
+        let (on, arrived_at) = (meta.path, meta.received_at.min(now));
         let Some(path) = self.paths.get_mut(about.index()) else {
             return;
         };
@@ -135,7 +137,7 @@ impl<C: Content> Session<C> {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path
             .recovery
-            .on_report(now, report, on == about, &mut digest)
+            .on_report(arrived_at, report, on == about, &mut digest)
         {
             path.counters.acked_packets += digest.acked.len() as u64;
             path.counters.marked_packets += digest.ce_count;
