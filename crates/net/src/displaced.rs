@@ -28,6 +28,11 @@ struct Old {
 }
 
 impl Displaced {
+    #[cfg(feature = "testing")]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn push(&mut self, session: Session) {
         if self.0.len() == MAX_SESSIONS {
             self.0.pop_front();

@@ -91,6 +91,12 @@ impl Receiver {
         self.runtime.look(ServerRole::snapshots)
     }
 
+    /// Returns the sizes of the tables that peers and strangers could fill.
+    #[cfg(feature = "testing")]
+    pub fn tables(&self) -> crate::testing::Tables {
+        self.runtime.look(|role, _| role.tables())
+    }
+
     /// Returns the delays of the thread that the machine caused, in the worse of the last two
     /// seconds.
     pub fn lateness(&self) -> Lateness {

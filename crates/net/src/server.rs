@@ -411,6 +411,16 @@ impl ServerRole {
         }
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn tables(&self) -> crate::testing::Tables {
+        crate::testing::Tables {
+            sessions: self.sessions.iter().count(),
+            candidates: self.candidates.len(),
+            displaced: self.displaced.len(),
+            ended: self.ended.len(),
+        }
+    }
+
     /// Takes the senders that requested a session since the last call and got none.
     pub(crate) fn take_refused_senders(&mut self) -> Vec<RefusedSender> {
         self.refused_senders.take()

@@ -65,8 +65,10 @@
 //! | slow machines, wrong clocks | [`Machine::set_lateness`], [`Machine::set_clock_rate`] |
 //! | processes that stop or die | [`Machine::stop`], [`Machine::kill`] |
 //! | attackers | [`World::set_bystander`] |
+//! | bounds of memory | [`Receiver::tables`], [`Machine::socket_count`] |
 //!
 //! [`Network`]: crate::Network
+//! [`Receiver::tables`]: crate::Receiver::tables
 //! [`Sender::finish`]: crate::Sender::finish
 
 mod bystander;
@@ -79,6 +81,7 @@ mod nat;
 mod packet;
 pub(crate) mod pipe;
 pub(crate) mod process;
+mod tables;
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -101,6 +104,7 @@ pub use line::Line;
 pub use machine::{Interface, Machine};
 pub use nat::Nat;
 pub use packet::Packet;
+pub use tables::Tables;
 
 use crate::random;
 

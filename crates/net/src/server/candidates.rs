@@ -166,6 +166,11 @@ impl Candidates {
         }
     }
 
+    #[cfg(feature = "testing")]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     fn forget_oldest(&mut self) {
         let Some(entry) = self.entries.pop_front() else {
             return;

@@ -70,6 +70,11 @@ impl Machine {
         self.host.clock()
     }
 
+    /// Returns the number of open sockets of the machine: for datagrams, listening, and connected.
+    pub fn socket_count(&self) -> usize {
+        self.host.fabric.lock().socket_count(self.host.machine)
+    }
+
     /// Makes processes get the processor late: with this probability, up to `longest` after they
     /// could have run.
     pub fn set_lateness(&self, longest: impl Into<Duration>, probability: f64) {

@@ -114,7 +114,11 @@ impl VirtualStream {
             PipeState {
                 ends: [
                     End::new(machine, line),
-                    End::new(far_machine, there.unwrap_or(line)),
+                    // It opens when the connection is established.
+                    End {
+                        is_closed: true,
+                        ..End::new(far_machine, there.unwrap_or(line))
+                    },
                 ],
                 addresses: [from, peer],
                 progress: Progress::Connecting,
@@ -287,6 +291,16 @@ impl Drop for VirtualAcceptor {
 }
 
 impl State {
+    /// Returns the number of open sockets of a machine.
+    pub(super) fn socket_count(&self, machine: usize) -> usize {
+        let datagrams = self.sockets.values().map(|socket| socket.machine);
+        let acceptors = self.acceptors.values().map(|acceptor| acceptor.machine);
+        let ends = self.pipes.values().flat_map(|pipe| &pipe.ends);
+        let ends = ends.filter(|end| !end.is_closed).map(|end| end.machine);
+        let owners = datagrams.chain(acceptors).chain(ends);
+        owners.filter(|owner| *owner == machine).count()
+    }
+
     /// Moves the bytes of a connection that are due.
     pub(super) fn advance_pipe(&mut self, number: u64) {
         let now = self.now;
@@ -330,6 +344,7 @@ impl State {
         match acceptor {
             Some(acceptor) => {
                 pipe.progress = Progress::Open;
+                pipe.ends[1].is_closed = false;
                 acceptor.waiting.push_back(number);
                 let owner = acceptor.owner;
                 self.wake_owner(machine, owner);
