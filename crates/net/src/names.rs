@@ -27,9 +27,24 @@ pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
     /// The reason for the failure, in words.
     fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String>;
 
-    /// Returns whether [`resolve`](Self::resolve) never blocks, and so needs no thread.
-    fn is_prompt(&self) -> bool {
+    /// Answers without a thread, now or later. Returns whether it does: if not,
+    /// [`resolve`](Self::resolve) is called in one.
+    fn answer(&self, _name: &HostName, _reply: Reply) -> bool {
         false
+    }
+}
+
+/// The way back to the asker of a name.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    desk: Arc<Desk>,
+    waker: Arc<Waker>,
+}
+
+impl Reply {
+    pub(crate) fn send(self, outcome: Result<Vec<SocketAddr>, String>) {
+        self.desk.lock().outcome = Some(outcome);
+        self.waker.wake();
     }
 }
 
@@ -165,9 +180,12 @@ impl Entry {
 
     fn ask(&mut self, resolver: &Arc<dyn Resolve>, waker: &Arc<Waker>) {
         self.is_asked = true;
-        if resolver.is_prompt() {
-            self.desk.lock().outcome = Some(resolver.resolve(&self.name));
-            return waker.wake();
+        let reply = Reply {
+            desk: Arc::clone(&self.desk),
+            waker: Arc::clone(waker),
+        };
+        if resolver.answer(&self.name, reply) {
+            return;
         }
         self.desk.lock().is_wanted = true;
         self.desk.changed.notify_one();

@@ -61,7 +61,8 @@
 //! | interfaces that come and go | [`Interface::unplug`], [`Interface::plug`] |
 //! | address translation | [`Nat`], [`Interface::rebind`], [`Interface::stick`] |
 //! | firewalls | [`Interface::block_udp`], [`Interface::block_tcp`], [`Interface::refuse`] |
-//! | names | [`World::set_name`] |
+//! | names | [`World::set_name`], [`World::set_resolver_delay`] |
+//! | IPv6 | [`Line::over_ipv6`] |
 //! | slow machines, wrong clocks | [`Machine::set_lateness`], [`Machine::set_clock_rate`] |
 //! | processes that stop or die | [`Machine::stop`], [`Machine::kill`] |
 //! | attackers | [`World::set_bystander`] |
@@ -155,6 +156,11 @@ impl World {
     /// failure.
     pub fn set_name(&self, name: &str, answer: Result<Vec<IpAddr>, String>) {
         self.fabric.lock().names.insert(name.to_owned(), answer);
+    }
+
+    /// Sets the time that the resolver takes for an answer. Default: none.
+    pub fn set_resolver_delay(&self, span: impl Into<Duration>) {
+        self.fabric.lock().resolver_delay = span.into();
     }
 
     /// Puts somebody between all lines.

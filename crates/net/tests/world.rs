@@ -2,6 +2,7 @@
 
 mod attackers;
 mod bed;
+mod families;
 mod growing;
 mod pairing;
 mod paths;

@@ -42,7 +42,12 @@ impl SocketState {
 
     /// Returns whether datagrams to `to` that arrive by `line` are for it.
     fn takes(&self, line: usize, to: SocketAddr) -> bool {
-        let is_address = self.local.ip().is_unspecified() || self.local.ip() == to.ip();
+        let is_address = match self.local.ip() {
+            // A socket at [::] takes both families, as on Linux.
+            IpAddr::V6(local) if local.is_unspecified() => true,
+            local if local.is_unspecified() => to.is_ipv4(),
+            local => local == to.ip(),
+        };
         is_address && self.local.port() == to.port() && self.line.is_none_or(|own| own == line)
     }
 }
@@ -85,6 +90,7 @@ impl VirtualSocket {
         index: usize,
         mut take: impl FnMut(&Arrival, &mut [u8]),
     ) {
+        let is_ipv6 = self.local_addr().is_ipv6();
         let waiting = {
             let mut state = self.fabric.lock();
             let machine = state.sockets[&self.number].machine;
@@ -105,8 +111,8 @@ impl VirtualSocket {
         for (received_at, mut packet) in waiting {
             let arrival = Arrival {
                 socket: index,
-                from: packet.from,
-                to: Some(packet.to.ip()),
+                from: SocketAddr::new(seen_by(is_ipv6, packet.from.ip()), packet.from.port()),
+                to: Some(seen_by(is_ipv6, packet.to.ip())),
                 received_at,
                 ecn: packet.ecn,
                 carrier: Carrier::Udp,
@@ -122,6 +128,15 @@ impl Drop for VirtualSocket {
     }
 }
 
+/// Returns an address as a socket sees it: one of IPv6 sees those of IPv4 mapped (RFC 4291
+/// §2.5.5.2).
+fn seen_by(is_ipv6: bool, address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) if is_ipv6 => address.to_ipv6_mapped().into(),
+        address => address,
+    }
+}
+
 impl State {
     /// Returns the line of a machine's interface with this address.
     fn line_at(&self, machine: usize, address: IpAddr) -> Option<usize> {
@@ -132,10 +147,15 @@ impl State {
     fn send(&mut self, socket: u64, batch: &Batch<'_>, datagram: &[u8]) -> Result<(), Errno> {
         let socket = &self.sockets[&socket];
         let (machine, port) = (socket.machine, socket.local.port());
-        let line = socket.line.or_else(|| self.line_at(machine, batch.from?));
-        let line = line.or_else(|| self.default_line(machine));
+        let to = SocketAddr::new(batch.to.ip().to_canonical(), batch.to.port());
+        let source = batch.from.map(|from| from.to_canonical());
+        let line = socket.line.or_else(|| self.line_at(machine, source?));
+        let line = line.or_else(|| self.default_line(machine, to.ip()));
         let line = line.ok_or(Errno::NETUNREACH)?;
         let state = &self.lines[line];
+        if state.address.is_ipv4() != to.is_ipv4() {
+            return Err(Errno::NETUNREACH);
+        }
         if !state.is_plugged {
             return Err(Errno::NODEV);
         }
@@ -144,7 +164,7 @@ impl State {
         }
         let packet = Packet {
             from: SocketAddr::new(state.address, port),
-            to: batch.to,
+            to,
             ecn: batch.ecn,
             bytes: datagram.to_vec(),
         };

@@ -1,7 +1,7 @@
 //! The state of a world: machines, lines, processes, and the queue of its events.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -13,6 +13,7 @@ use super::datagrams::SocketState;
 use super::line::{LineState, Way};
 use super::packet::Packet;
 use super::pipe::{AcceptorState, PipeState};
+use crate::names::Reply;
 
 /// Number of turns of one process at one instant that proves an endless loop.
 const MAX_TURNS_AT_ONCE: u32 = 10_000;
@@ -50,6 +51,8 @@ pub(super) enum Due {
     Timer(usize, Instant),
     /// A process gets the processor.
     Turn(usize),
+    /// The resolver answers.
+    Reply(Reply, Result<Vec<SocketAddr>, String>),
     /// A task has slept long enough.
     Wake(Waker),
 }
@@ -91,6 +94,7 @@ pub(crate) struct State {
     pub(super) acceptors: BTreeMap<u64, AcceptorState>,
     pub(super) pipes: BTreeMap<u64, PipeState>,
     pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, String>>,
+    pub(super) resolver_delay: Duration,
     pub(super) bystander: Option<Box<dyn Bystander>>,
     pub(super) is_logged: bool,
     pub(super) hash: u64,
@@ -111,6 +115,7 @@ impl Fabric {
             acceptors: BTreeMap::new(),
             pipes: BTreeMap::new(),
             names: BTreeMap::new(),
+            resolver_delay: Duration::ZERO,
             bystander: None,
             is_logged: std::env::var_os("WORLD_LOG").is_some(),
             hash: 0xcbf2_9ce4_8422_2325,
@@ -175,6 +180,10 @@ impl Fabric {
             Due::Turn(process) => {
                 drop(state);
                 self.turn(process);
+            }
+            Due::Reply(reply, outcome) => {
+                drop(state);
+                reply.send(outcome);
             }
             Due::Wake(waker) => {
                 drop(state);
@@ -394,11 +403,12 @@ impl State {
 }
 
 fn word((ip, port): (IpAddr, u16)) -> u64 {
-    let ip = match ip {
-        IpAddr::V4(ip) => ip,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    let host = match ip {
+        IpAddr::V4(ip) => u64::from(u32::from(ip)),
+        // The halves of 2001:2::/48 that differ.
+        IpAddr::V6(ip) => u64::from(ip.segments()[3]) << 16 | u64::from(ip.segments()[7]),
     };
-    u64::from(u32::from(ip)) << 16 | u64::from(port)
+    host << 16 | u64::from(port)
 }
 
 impl MachineState {
@@ -452,13 +462,14 @@ impl State {
         port
     }
 
-    /// Returns the line by which a machine reaches others by default: the first that is plugged in.
-    pub(super) fn default_line(&self, machine: usize) -> Option<usize> {
-        let lines = &self.machines[machine].lines;
-        lines
-            .iter()
-            .copied()
-            .find(|line| self.lines[*line].is_plugged)
+    /// Returns the line by which a machine reaches an address by default: the first of its family
+    /// that is plugged in.
+    pub(super) fn default_line(&self, machine: usize, remote: IpAddr) -> Option<usize> {
+        let mut lines = self.machines[machine].lines.iter().copied();
+        lines.find(|line| {
+            let line = &self.lines[*line];
+            line.is_plugged && line.address.is_ipv4() == remote.is_ipv4()
+        })
     }
 
     pub(super) fn address_of(&self, line: usize, port: u16) -> SocketAddr {

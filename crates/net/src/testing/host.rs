@@ -1,17 +1,17 @@
 //! The network of a machine, as its programs see it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::io::Errno;
 
 use super::datagrams::SocketState;
 pub(crate) use super::datagrams::VirtualSocket;
-use super::fabric::Fabric;
+use super::fabric::{Due, Fabric};
 use super::pipe::{VirtualAcceptor, VirtualStream};
 use super::process::ProcessHandle;
 use crate::clock::Clock;
-use crate::names::Resolve;
+use crate::names::{Reply, Resolve};
 use crate::remote::HostName;
 use crate::via::{Via, ViaError};
 
@@ -43,7 +43,8 @@ impl Host {
         let port = state.free_port(self.machine);
         let local = match line {
             Some(line) => state.address_of(line, port),
-            None => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+            None if remote.is_ipv4() => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+            None => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
         };
         let number = state.number();
         let socket = SocketState::new(self.machine, line, local);
@@ -132,7 +133,7 @@ impl Host {
     /// The interface or address is absent.
     pub(crate) fn dial(&self, via: &Via, peer: SocketAddr) -> Result<VirtualStream, ViaError> {
         let line = self.line_of(via, peer)?;
-        let line = line.or_else(|| self.fabric.lock().default_line(self.machine));
+        let line = line.or_else(|| self.fabric.lock().default_line(self.machine, peer.ip()));
         let line = line.ok_or_else(|| ViaError::Socket {
             via: via.clone(),
             source: Errno::NETUNREACH.into(),
@@ -142,10 +143,14 @@ impl Host {
 
     /// Returns whether a way out leads to `remote` now.
     pub(crate) fn has_route(&self, via: &Via, remote: SocketAddr) -> bool {
-        let line = self.line_of(via, remote);
+        let Ok(line) = self.line_of(via, remote) else {
+            return false;
+        };
         let state = self.fabric.lock();
-        let has_line = state.default_line(self.machine).is_some();
-        remote.is_ipv4() && line.is_ok_and(|line| line.is_some() || has_line)
+        match line {
+            Some(line) => state.lines[line].address.is_ipv4() == remote.is_ipv4(),
+            None => state.default_line(self.machine, remote.ip()).is_some(),
+        }
     }
 }
 
@@ -163,7 +168,16 @@ impl Resolve for Host {
             .collect())
     }
 
-    fn is_prompt(&self) -> bool {
+    fn answer(&self, name: &HostName, reply: Reply) -> bool {
+        let outcome = self.resolve(name);
+        let delay = self.fabric.lock().resolver_delay;
+        if delay.is_zero() {
+            reply.send(outcome);
+        } else {
+            let mut state = self.fabric.lock();
+            let at = state.now + delay;
+            state.schedule(at, Due::Reply(reply, outcome));
+        }
         true
     }
 }

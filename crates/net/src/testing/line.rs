@@ -23,6 +23,8 @@ pub struct Line {
     /// Longest IP packets of the interface in bytes: it refuses longer ones. Links may have shorter
     /// limits, and drop silently.
     pub mtu: u32,
+    /// Whether the interface's address is one of IPv6.
+    pub is_ipv6: bool,
 }
 
 impl Line {
@@ -39,7 +41,15 @@ impl Line {
             down: link,
             nat: None,
             mtu: 1_500,
+            is_ipv6: false,
         }
+    }
+
+    /// Gives the interface an address of IPv6, and none of IPv4.
+    #[must_use]
+    pub fn over_ipv6(mut self) -> Line {
+        self.is_ipv6 = true;
+        self
     }
 
     /// Loses this share of the packets of both directions, each independently.

@@ -1,6 +1,6 @@
 //! Machines of a world, and their interfaces.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_link::LinkChange;
 use anabranch_units::{Duration, Instant, Seed};
@@ -41,16 +41,22 @@ impl Machine {
     /// Attaches a line by an interface of this name.
     ///
     /// # Panics
-    /// If the set-up of a link is wrong.
+    /// If the set-up of a link is wrong, or a translator is to translate IPv6.
     pub fn attach(&self, name: &str, line: &Line) -> Interface {
         let mut state = self.host.fabric.lock();
         let number = state.lines.len();
         let seed = Seed(state.seed).derive("lines").derive(&number.to_string());
-        // Networks of their own: RFC 2544's addresses for tests, and private ones behind NATs.
+        // Networks of their own: addresses for tests (RFC 2544, RFC 5180), and private ones behind
+        // NATs.
         let [high, low] = (number as u16).to_be_bytes();
         let public = Ipv4Addr::new(198, 18 + high, low, 1);
         let inside = Ipv4Addr::new(10, high, low, 2);
-        let addresses = [inside, public].map(IpAddr::from);
+        let addresses = if line.is_ipv6 {
+            assert_eq!(line.nat, None, "a translator has addresses of IPv4");
+            [IpAddr::from(Ipv6Addr::new(0x2001, 2, 0, number as u16, 0, 0, 0, 1)); 2]
+        } else {
+            [inside, public].map(IpAddr::from)
+        };
         let line = LineState::new(self.host.machine, name, line, addresses, seed);
         state.lines.push(line);
         state.machines[self.host.machine].lines.push(number);

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use anabranch_core::PathState;
 use anabranch_net::testing::Nat;
 use anabranch_net::{ClientPath, Ended, Event, StartError, Via};
+use anabranch_units::Instant;
 
 use super::bed::{Bed, drain, line, millis};
 
@@ -123,5 +124,25 @@ fn a_name_that_leads_elsewhere_is_followed_once_nobody_answers() {
     let seen = drain(&events);
     let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
     assert!(seen.iter().any(is_connected), "{seen:?}");
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+/// Routers drop longer packets without a word (no ICMP), on the only path and in the middle of the
+/// stream.
+#[test]
+fn a_network_whose_mtu_falls_without_a_word_is_survived() {
+    let mut falling = line(10, 20);
+    falling.up.mtu_schedule = vec![(Instant::from_secs(3), 1_300)];
+    let bed = Bed::new(7, &[falling]);
+    let (receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(1_500));
+    assert_eq!(sender.snapshot().paths[0].view.mtu, Some(1_500));
+    bed.send_for(&sender, millis(4_000));
+    let before = receiver.snapshot().session.frames_received;
+    bed.send_for(&sender, millis(2_000));
+    assert!(receiver.snapshot().session.frames_received >= before + 95);
+    assert!(sender.snapshot().paths[0].view.mtu <= Some(1_300));
+    assert_eq!(sender.snapshot().past_sessions, 0);
     assert_eq!(sender.finish(), Ended::Closed);
 }
