@@ -228,7 +228,7 @@ pub use anabranch_units::{DataRate, Importance};
 #[cfg(feature = "net")]
 pub use anabranch_net::{
     ClientBuilder, ClientPath, Clock, ConnectError, Ended, Event, Events, FrameWriter,
-    KeyFileError, PathSnapshot, Receiver, Reception, Receptions, Refused, Remote, RemoteError,
-    ReturnPath, SendError, Sender, ServerBuilder, SessionOver, Snapshot, StartError, Via, ViaError,
-    interfaces, read_or_create_key,
+    KeyFileError, Network, PathPlace, PathSnapshot, PresentPath, Receiver, Reception, Receptions,
+    Refused, Remote, RemoteError, ReturnPath, Roster, SendError, Sender, ServerBuilder,
+    SessionOver, Snapshot, StartError, Vacancy, Via, ViaError, interfaces, read_or_create_key,
 };

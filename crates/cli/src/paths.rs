@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use anabranch_core::{PathId, PathOptions};
 use anabranch_mpegts_io::BondedSender;
 use anabranch_net::{
-    ClientPath, LinkCap, PathSnapshot, Remote, Sender, Snapshot, TcpFallback, Via, interfaces,
+    ClientPath, LinkCap, Network, PathSnapshot, PresentPath, Remote, Roster, Sender, Snapshot,
+    TcpFallback,
 };
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
 use crate::command_line::with_port;
 use crate::tcp_choice::TcpChoice;
-use crate::via::{ViaArgument, matches};
+use crate::via::ViaArgument;
 
 /// Options for the address of the other end, and for the paths to it.
 #[derive(Debug, clap::Args)]
@@ -95,63 +96,59 @@ live_sender!(BondedSender);
 #[derive(Clone, Debug)]
 pub(crate) struct NamedPath {
     pub(crate) name: String,
-    pub(crate) path: ClientPath,
+    pub(crate) present: PresentPath,
     pub(crate) cap: Option<ByteCount>,
-    /// Whether it is one of the interfaces that match a pattern.
-    pub(crate) is_of_pattern: bool,
-}
-
-impl NamedPath {
-    fn new(argument: &ViaArgument, via: Via, remote: Remote) -> Self {
-        NamedPath {
-            name: via.to_string(),
-            path: ClientPath {
-                via,
-                remote,
-                options: PathOptions {
-                    is_capped: argument.cap.is_some(),
-                    ..argument.options
-                },
-            },
-            cap: argument.cap,
-            is_of_pattern: argument.pattern().is_some(),
-        }
-    }
-
-    /// Returns whether both are the same path. An interface that returns is its earlier path.
-    pub(crate) fn is_same(&self, other: &NamedPath) -> bool {
-        self.path.via == other.path.via && self.path.remote == other.path.remote
-    }
 }
 
 /// The values of `--via`. Patterns may match more interfaces later.
 #[derive(Debug)]
 pub(crate) struct ViaSet {
-    entries: Vec<(ViaArgument, Remote)>,
+    roster: Roster,
+    /// Caps, by the number of the value.
+    caps: Vec<Option<ByteCount>>,
 }
 
 impl ViaSet {
+    fn new(entries: Vec<(ViaArgument, Remote)>) -> Self {
+        let caps = entries.iter().map(|(argument, _)| argument.cap).collect();
+        let wanted = entries.into_iter().map(|(argument, remote)| ClientPath {
+            via: argument.via,
+            remote,
+            options: PathOptions {
+                is_capped: argument.cap.is_some(),
+                ..argument.options
+            },
+        });
+        ViaSet {
+            roster: Roster::new(Network::default(), wanted.collect(), PathId::LIMIT),
+            caps,
+        }
+    }
+
+    /// Limits the number of the sender's paths.
+    pub(crate) fn limited_to(mut self, limit: usize) -> Self {
+        self.roster.set_limit(limit);
+        self
+    }
+
+    /// Returns the sender's paths, and the rules for others that join.
+    pub(crate) fn roster(&mut self) -> &mut Roster {
+        &mut self.roster
+    }
+
     /// Returns whether more paths may appear.
     pub(crate) fn may_grow(&self) -> bool {
-        self.entries
-            .iter()
-            .any(|(argument, _)| argument.pattern().is_some())
+        self.roster.may_grow()
     }
 
     /// Returns whether any way has a cap.
     pub(crate) fn has_caps(&self) -> bool {
-        self.entries
-            .iter()
-            .any(|(argument, _)| argument.cap.is_some())
+        self.caps.iter().any(Option::is_some)
     }
 
     /// Returns the patterns of interfaces, separated by commas.
     pub(crate) fn patterns(&self) -> String {
-        let patterns = self
-            .entries
-            .iter()
-            .filter_map(|(argument, _)| argument.pattern());
-        patterns.collect::<Vec<_>>().join(", ")
+        self.roster.patterns().collect::<Vec<_>>().join(", ")
     }
 
     /// Lists the paths that are named singly and those of present interfaces, each once.
@@ -159,24 +156,23 @@ impl ViaSet {
     /// # Errors
     /// The operating system does not list its interfaces.
     pub(crate) fn look(&self) -> anyhow::Result<Vec<NamedPath>> {
-        let mut found: Vec<NamedPath> = Vec::new();
-        for (argument, remote) in &self.entries {
-            let vias = match argument.pattern() {
-                None => vec![argument.via.clone()],
-                Some(pattern) => {
-                    let names = interfaces(remote).context("cannot list the interfaces")?;
-                    let names = names.into_iter().filter(|name| matches(pattern, name));
-                    names.map(Via::Interface).collect()
-                }
-            };
-            for via in vias {
-                let named = NamedPath::new(argument, via, remote.clone());
-                if !found.iter().any(|other| other.is_same(&named)) {
-                    found.push(named);
-                }
-            }
+        let present = self
+            .roster
+            .present()
+            .context("cannot list the interfaces")?;
+        Ok(present
+            .into_iter()
+            .map(|present| self.named(present))
+            .collect())
+    }
+
+    /// Returns a present path with its name and cap.
+    pub(crate) fn named(&self, present: PresentPath) -> NamedPath {
+        NamedPath {
+            name: present.path.via.to_string(),
+            cap: self.caps[present.wanted],
+            present,
         }
-        Ok(found)
     }
 }
 
@@ -196,7 +192,7 @@ impl PathArguments {
         let paths: Vec<_> = via_set
             .look()?
             .into_iter()
-            .map(|named| named.path)
+            .map(|named| named.present.path)
             .collect();
         if paths.is_empty() {
             bail!("no interface matches {} now", via_set.patterns());
@@ -272,8 +268,8 @@ impl PathArguments {
         }
         let mut via_set: Vec<_> = vias.into_iter().zip(remotes).collect();
         // The options of an interface that is named singly precede those of a pattern.
-        via_set.sort_by_key(|(argument, _)| argument.pattern().is_some());
-        Ok(ViaSet { entries: via_set })
+        via_set.sort_by_key(|(argument, _)| argument.via.pattern().is_some());
+        Ok(ViaSet::new(via_set))
     }
 }
 
@@ -336,7 +332,7 @@ mod tests {
         let found = via_set.look().unwrap();
         let loopback: Vec<_> = found.iter().filter(|named| named.name == "lo").collect();
         assert_eq!(loopback.len(), 1);
-        assert!(!loopback[0].is_of_pattern);
-        assert_eq!(loopback[0].path.options.weight, 2.0);
+        assert!(!loopback[0].present.is_of_pattern);
+        assert_eq!(loopback[0].present.path.options.weight, 2.0);
     }
 }

@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::names::{Resolve, SystemResolver};
+use crate::remote::Remote;
 use crate::socket::{Batch, Socket as SystemSocket};
 use crate::start_error::StartError;
 use crate::tcp::stream::{Acceptor, Stream};
 #[cfg(feature = "testing")]
 use crate::testing::host::{Host, VirtualSocket};
-use crate::via::{Via, ViaError};
+use crate::via::{Via, ViaError, interfaces};
 
 /// The network in which an end opens its sockets and resolves names. Default: the operating
 /// system's. With the feature `testing`, a host of a world in memory has another one.
@@ -102,6 +103,19 @@ impl Network {
             Kind::System => via.has_route(remote),
             #[cfg(feature = "testing")]
             Kind::World(host) => host.has_route(via, remote),
+        }
+    }
+
+    /// Lists the interfaces by which `remote` may be reached: of the same kind of address, or of
+    /// any, if it is a name.
+    ///
+    /// # Errors
+    /// If the operating system does not list them.
+    pub(crate) fn interfaces(&self, remote: &Remote) -> io::Result<Vec<String>> {
+        match &self.0 {
+            Kind::System => interfaces(remote),
+            #[cfg(feature = "testing")]
+            Kind::World(host) => Ok(host.interfaces(remote)),
         }
     }
 

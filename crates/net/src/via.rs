@@ -139,6 +139,15 @@ impl ViaError {
 }
 
 impl Via {
+    /// Returns the pattern for interfaces' names, if it is one: a name with `*` (any characters) or
+    /// `?` (one).
+    pub fn pattern(&self) -> Option<&str> {
+        match self {
+            Via::Interface(name) if name.contains(['*', '?']) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Checks only the name.
     ///
     /// # Errors

@@ -1,14 +1,12 @@
 //! A sender's paths while it runs: new ones, their replacement, and caps.
 //!
-//! A session has at most [`PathId::LIMIT`] paths, and SRTLA fewer. Each gets a new number while
-//! there are any. After that it takes the number of the interface that has been gone for longest.
-//! If none is gone, it takes that of the path that has been out for longest. Only interfaces of a
-//! pattern are replaced.
+//! A session has at most [`PathId::LIMIT`] paths, and SRTLA fewer. `anabranch_net::Roster` decides
+//! which path gets which number.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::{PathCounters, PathId, PathState};
-use anabranch_net::{ClientPath, Clock, PathSnapshot, Snapshot};
+use anabranch_core::{PathCounters, PathId};
+use anabranch_net::{ClientPath, Clock, PathPlace, Snapshot, Vacancy};
 use anabranch_observe::service;
 use anabranch_observe::{Observation, StreamEvent};
 use anabranch_terminal::print;
@@ -21,9 +19,6 @@ use crate::usage::{CapEvent, Caps};
 
 /// Time between checks for new interfaces.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after which a path that is out may be replaced although its interface exists. Chosen:
-/// longer than a train is in a tunnel.
-const DEAD_AFTER: Duration = Duration::from_secs(60);
 
 /// Names of the paths, for other threads.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +34,9 @@ impl SharedNames {
 /// A path, at the index of its number.
 #[derive(Debug)]
 struct PathEntry {
-    named: NamedPath,
+    path: ClientPath,
     /// Whether the user marked it as metered.
     is_metered: bool,
-    /// Time of the check that found its interface gone.
-    gone_since: Option<Instant>,
-    /// Time of the check that found the path out.
-    out_since: Option<Instant>,
 }
 
 /// All paths, by their numbers.
@@ -84,7 +75,7 @@ impl PathManager {
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<Option<PathManager>> {
-        let via_set = arguments.via_set()?;
+        let via_set = arguments.via_set()?.limited_to(limit);
         let mut found = via_set.look()?;
         if found.is_empty() {
             print::warn(format_args!(
@@ -119,7 +110,7 @@ impl PathManager {
         };
         // The next check warns about the others.
         for named in found {
-            if manager.entries.len() < limit || !named.is_of_pattern {
+            if manager.entries.len() < limit || !named.present.is_of_pattern {
                 manager.push(named)?;
             }
         }
@@ -133,14 +124,19 @@ impl PathManager {
         self.shared_names
             .with(|names| names.push(named.name.clone()));
         self.names.push(named.name);
-        let path = entry.named.path.clone();
+        let path = entry.path.clone();
         self.entries.push(entry);
+        let place = PathPlace {
+            index,
+            vacancy: None,
+        };
+        self.via_set.roster().settle(place, named.present);
         Ok(path)
     }
 
     /// Creates the entry of the path with number `index`, and starts the count for its cap.
     fn entry(&mut self, index: usize, named: &mut NamedPath) -> anyhow::Result<PathEntry> {
-        let is_metered = named.path.options.is_metered;
+        let is_metered = named.present.path.options.is_metered;
         if let (Some(caps), Some(cap)) = (&mut self.caps, named.cap)
             && caps.add(index, &named.name, cap)?
         {
@@ -148,18 +144,16 @@ impl PathManager {
                 "path {index} ({}) has carried its cap: it stands by",
                 named.name
             ));
-            named.path.options.is_metered = true;
+            named.present.path.options.is_metered = true;
         }
         Ok(PathEntry {
-            named: named.clone(),
+            path: named.present.path.clone(),
             is_metered,
-            gone_since: None,
-            out_since: None,
         })
     }
 
     pub(super) fn paths(&self) -> Vec<ClientPath> {
-        let paths = self.entries.iter().map(|entry| entry.named.path.clone());
+        let paths = self.entries.iter().map(|entry| entry.path.clone());
         paths.collect()
     }
 
@@ -200,26 +194,29 @@ impl PathManager {
         found: &[NamedPath],
         sender: &dyn LiveSender,
     ) -> Vec<usize> {
-        record_gone(&mut self.entries, now, found);
-        if self.entries.len() == self.limit {
-            record_out(&mut self.entries, now, &sender.snapshot().paths);
-        }
+        let present: Vec<_> = found.iter().map(|named| named.present.clone()).collect();
+        let states = if self.via_set.roster().is_full() {
+            sender.snapshot().paths
+        } else {
+            Vec::new()
+        };
+        let states = states.iter().map(|path| path.view.state);
+        let newcomers = self.via_set.roster().look(now, &present, states);
         let is_there = |name: &String| found.iter().any(|named| named.name == *name);
         self.left_out.retain(is_there);
         let mut replaced = Vec::new();
-        for named in found {
-            if self.entries.iter().any(|entry| entry.named.is_same(named)) {
-                continue;
-            }
-            let taken = match self.entries.len() < self.limit {
-                true => self.join(named.clone(), sender).map(|()| None),
-                false => self.succeed(now, named.clone(), sender).map(Some),
+        for newcomer in newcomers {
+            let named = self.via_set.named(newcomer);
+            let taken = if self.via_set.roster().is_full() {
+                self.succeed(now, named.clone(), sender).map(Some)
+            } else {
+                self.join(named.clone(), sender).map(|()| None)
             };
             match taken {
                 Ok(index) => replaced.extend(index),
                 Err(error) if !self.left_out.contains(&named.name) => {
                     print::warn(format_args!("{} is left out: {error:#}", named.name));
-                    self.left_out.push(named.name.clone());
+                    self.left_out.push(named.name);
                 }
                 Err(_) => {}
             }
@@ -243,6 +240,7 @@ impl PathManager {
     fn forget_last(&mut self) {
         let index = self.entries.len() - 1;
         self.entries.pop();
+        self.via_set.roster().forget_last();
         self.names.pop();
         self.shared_names.with(Vec::pop);
         self.caps.iter_mut().for_each(|caps| drop(caps.take(index)));
@@ -255,16 +253,17 @@ impl PathManager {
         mut named: NamedPath,
         sender: &dyn LiveSender,
     ) -> anyhow::Result<usize> {
-        let Some(index) = to_make_room(&self.entries, now) else {
+        let Some(place) = self.via_set.roster().place(now) else {
             anyhow::bail!(
                 "a session has {} paths at most, and all are in use",
                 self.limit
             );
         };
+        let index = place.index;
         let old_cap = self.caps.as_mut().and_then(|caps| caps.take(index));
         let entry = self.entry(index, &mut named);
         let replaced = entry.and_then(|entry| {
-            let path = entry.named.path.clone();
+            let path = entry.path.clone();
             let left = self.shared_names.with(|names| {
                 let left = sender.replace_path(PathId(index as u8), path)?;
                 names[index].clone_from(&named.name);
@@ -291,12 +290,13 @@ impl PathManager {
         print::note(format_args!(
             "path {index} ({}) joins in place of {old}, which {}",
             self.names[index],
-            match self.entries[index].gone_since {
-                Some(_) => "is gone",
-                None => "does not answer",
+            match place.vacancy {
+                Some(Vacancy::Gone) => "is gone",
+                _ => "does not answer",
             }
         ));
         self.entries[index] = entry;
+        self.via_set.roster().settle(place, named.present);
         Ok(index)
     }
 
@@ -344,112 +344,5 @@ impl PathManager {
                 }
             }
         }
-    }
-}
-
-/// Records the interfaces that are gone, and those that are back.
-fn record_gone(entries: &mut [PathEntry], now: Instant, found: &[NamedPath]) {
-    for entry in entries {
-        match found.iter().any(|named| named.is_same(&entry.named)) {
-            true => entry.gone_since = None,
-            false => _ = entry.gone_since.get_or_insert(now),
-        }
-    }
-}
-
-/// Records the paths that are out.
-fn record_out(entries: &mut [PathEntry], now: Instant, seen: &[PathSnapshot]) {
-    for (entry, seen) in entries.iter_mut().zip(seen) {
-        match seen.view.state {
-            PathState::Out => _ = entry.out_since.get_or_insert(now),
-            _ => entry.out_since = None,
-        }
-    }
-}
-
-/// Returns the number of the path to replace, if there is one.
-fn to_make_room(entries: &[PathEntry], now: Instant) -> Option<usize> {
-    let first = |since: fn(&PathEntry) -> Option<Instant>| {
-        let known = entries
-            .iter()
-            .enumerate()
-            .filter_map(move |(index, entry)| {
-                let since = since(entry).filter(|_| entry.named.is_of_pattern)?;
-                Some((since, index))
-            });
-        known.min()
-    };
-    let gone = first(|entry| entry.gone_since);
-    let dead = || first(|entry| entry.out_since).filter(|(since, _)| now >= *since + DEAD_AFTER);
-    gone.or_else(dead).map(|(_, index)| index)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: u64) -> Instant {
-        Instant::from_secs(seconds)
-    }
-
-    fn named(name: &str, is_of_pattern: bool) -> NamedPath {
-        NamedPath {
-            name: name.to_owned(),
-            path: ClientPath {
-                via: name.parse().unwrap_or_default(),
-                remote: "192.0.2.1:7000".parse().unwrap(),
-                options: anabranch_core::PathOptions::default(),
-            },
-            cap: None,
-            is_of_pattern,
-        }
-    }
-
-    fn entries(names: &[(&str, bool)]) -> Vec<PathEntry> {
-        let entry = |(name, is_of_pattern): &(&str, bool)| PathEntry {
-            named: named(name, *is_of_pattern),
-            is_metered: false,
-            gone_since: None,
-            out_since: None,
-        };
-        names.iter().map(entry).collect()
-    }
-
-    #[test]
-    fn the_interface_that_has_been_gone_for_longest_makes_room() {
-        let mut entries = entries(&[("eth0", false), ("enx1", true), ("enx2", true)]);
-        let found = |names: &[&str]| -> Vec<NamedPath> {
-            names.iter().map(|name| named(name, true)).collect()
-        };
-        record_gone(&mut entries, at(1), &found(&["enx1", "enx2"]));
-        assert_eq!(to_make_room(&entries, at(1)), None, "eth0 was named alone");
-        record_gone(&mut entries, at(2), &found(&["enx1"]));
-        record_gone(&mut entries, at(3), &found(&[]));
-        assert_eq!(to_make_room(&entries, at(3)), Some(2));
-        // The interface is back before its number was needed, as the same path.
-        record_gone(&mut entries, at(4), &found(&["enx2"]));
-        assert_eq!(to_make_room(&entries, at(4)), Some(1));
-    }
-
-    #[test]
-    fn a_path_that_is_out_for_a_minute_makes_room_if_none_is_gone() {
-        let mut entries = entries(&[("eth0", false), ("wwan0", true), ("wwan1", true)]);
-        let states = |states: [PathState; 3]| {
-            states.map(|state| {
-                let mut seen = PathSnapshot::default();
-                seen.view.state = state;
-                seen
-            })
-        };
-        let out = PathState::Out;
-        record_out(&mut entries, at(1), &states([out, PathState::Active, out]));
-        record_out(&mut entries, at(30), &states([out; 3]));
-        assert_eq!(to_make_room(&entries, at(60)), None);
-        assert_eq!(to_make_room(&entries, at(61)), Some(2));
-        record_out(&mut entries, at(62), &states([out, out, PathState::Active]));
-        assert_eq!(to_make_room(&entries, at(62)), None);
-        assert_eq!(to_make_room(&entries, at(90)), Some(1));
-        entries[2].gone_since = Some(at(90));
-        assert_eq!(to_make_room(&entries, at(90)), Some(2), "gone before dead");
     }
 }

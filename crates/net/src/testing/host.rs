@@ -12,7 +12,7 @@ use super::pipe::{VirtualAcceptor, VirtualStream};
 use super::process::ProcessHandle;
 use crate::clock::Clock;
 use crate::names::{Reply, Resolve};
-use crate::remote::HostName;
+use crate::remote::{HostName, Remote};
 use crate::via::{Via, ViaError};
 
 /// A machine of a world.
@@ -139,6 +139,20 @@ impl Host {
             source: Errno::NETUNREACH.into(),
         })?;
         Ok(VirtualStream::dial(&self.fabric, line, peer))
+    }
+
+    /// Lists the interfaces by which `remote` may be reached.
+    pub(crate) fn interfaces(&self, remote: &Remote) -> Vec<String> {
+        let state = self.fabric.lock();
+        let lines = state.machines[self.machine].lines.iter();
+        let lines = lines.map(|line| &state.lines[*line]).filter(|line| {
+            let may_reach = match remote {
+                Remote::Address(remote) => remote.is_ipv4() == line.address.is_ipv4(),
+                Remote::Name(_) => true,
+            };
+            line.is_plugged && may_reach
+        });
+        lines.map(|line| line.name.clone()).collect()
     }
 
     /// Returns whether a way out leads to `remote` now.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_core::PathState;
 use anabranch_net::testing::Nat;
-use anabranch_net::{ClientPath, Ended, Event, StartError, Via};
+use anabranch_net::{ClientPath, Ended, Event, Roster, StartError, Vacancy, Via};
 use anabranch_units::Instant;
 
 use super::bed::{Bed, drain, line, millis};
@@ -105,6 +105,46 @@ fn an_interface_that_is_made_again_carries_its_path_again() {
     let is_back = |event: &Event| matches!(event, Event::PathPresent { path } if path.0 == 0);
     assert!(seen.iter().any(is_back), "{seen:?}");
     assert_eq!(receiver.snapshot().session.frames_received, 275);
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+/// A roster adds the interfaces of a pattern as they appear. If all numbers are taken, they get
+/// those of interfaces that are gone, and never that of a path named singly.
+#[test]
+fn interfaces_of_a_pattern_join_and_take_the_places_of_those_that_are_gone() {
+    let bed = Bed::new(8, &[line(10, 10)]);
+    let (_receiver, _sessions) = bed.receiver();
+    let wanted = ["line0", "wwan*"].map(|via| ClientPath::new(via.into(), bed.address().into()));
+    let mut roster = Roster::new(bed.camera.network(), wanted.into(), 2);
+    for present in roster.present().expect("a list") {
+        let place = roster.next_place().expect("there is room");
+        roster.settle(place, present);
+    }
+    assert_eq!(roster.paths().count(), 1);
+    let connecting = bed.client().connect_async();
+    let (sender, _events) = bed.world.block_on(connecting).expect("an answer");
+    let mut tend = || {
+        let joined = roster.tend(bed.world.now(), &sender).expect("a list");
+        bed.send_for(&sender, millis(3_000));
+        let joined = joined.into_iter();
+        joined
+            .map(|place| (place.index, place.vacancy))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(tend(), []);
+    let first = bed.camera.attach("wwan0", &line(10, 20));
+    assert_eq!(tend(), [(1, None)]);
+    assert!(sender.snapshot().paths[1].counters.acked_packets > 0);
+    bed.camera.attach("wwan1", &line(10, 20));
+    assert_eq!(tend(), [], "no room");
+    first.unplug();
+    assert_eq!(tend(), [(1, Some(Vacancy::Gone))]);
+    let replaced = &sender.snapshot().paths[1];
+    assert_eq!(replaced.succession, 1);
+    assert!(replaced.counters.acked_packets > 0);
+    bed.lines[0].unplug();
+    first.plug();
+    assert_eq!(tend(), [], "the path that is gone was named singly");
     assert_eq!(sender.finish(), Ended::Closed);
 }
 
