@@ -65,7 +65,7 @@
 //! | IPv6 | [`Line::over_ipv6`] |
 //! | slow machines, wrong clocks | [`Machine::set_lateness`], [`Machine::set_clock_rate`] |
 //! | processes that stop or die | [`Machine::stop`], [`Machine::kill`] |
-//! | attackers | [`World::set_bystander`] |
+//! | attackers | [`World::set_bystander`], [`World::stranger`] |
 //! | bounds of memory | [`Receiver::tables`], [`Machine::socket_count`] |
 //!
 //! [`Network`]: crate::Network
@@ -98,7 +98,7 @@ use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 
 pub use anabranch_link::{LinkChange, LinkConfig, LossModel, QueueLimit};
-pub use bystander::{Bystander, Hands};
+pub use bystander::{Bystander, Hands, Stranger};
 use fabric::{Due, Fabric};
 pub(crate) use fabric::{Process, Turn};
 pub use line::Line;
@@ -166,6 +166,11 @@ impl World {
     /// Puts somebody between all lines.
     pub fn set_bystander(&self, bystander: impl Bystander + 'static) {
         self.fabric.lock().bystander = Some(Box::new(bystander));
+    }
+
+    /// Adds a stranger, which sends datagrams from a port of an address of its own.
+    pub fn stranger(&self, port: u16) -> Stranger {
+        Stranger::new(&self.fabric, port)
     }
 
     /// Returns the world's time.

@@ -1,9 +1,6 @@
 //! Tests that need a clock: real sockets, programs and threads. `make test` runs them after all
 //! others, those of `timed` one after another.
 
-mod answer_loops;
-mod links;
-mod pairing;
 mod streams;
 mod tcp;
 mod timed;

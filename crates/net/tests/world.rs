@@ -1,9 +1,12 @@
 //! Sessions in worlds in memory: deterministic, and in virtual time.
 
+mod answer_loops;
 mod attackers;
 mod bed;
 mod families;
 mod growing;
+mod links;
+mod names;
 mod pairing;
 mod paths;
 mod reconnect;

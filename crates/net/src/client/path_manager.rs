@@ -521,6 +521,5 @@ impl PathManager {
     }
 }
 
-// Needs a clock: a thread manages paths of real sockets.
 #[cfg(test)]
-mod real_time_tests;
+mod tests;

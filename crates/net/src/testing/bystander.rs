@@ -1,9 +1,11 @@
-//! Bystanders: parties that see the datagrams of others and may act.
+//! Bystanders: parties that see the datagrams of others and may act. Strangers: parties that only
+//! send and receive.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Ecn, Instant};
 
+use super::fabric::{Due, Fabric};
 use super::packet::Packet;
 
 /// Somebody on the way between two lines, with the addresses 192.0.2.0/24.
@@ -46,6 +48,48 @@ impl Hands {
     /// Drops the datagram that was seen.
     pub fn discard(&mut self) {
         self.fate = Fate::Dropped;
+    }
+}
+
+/// A party with an address of 192.0.2.0/24 and no line, which sends datagrams of its own and keeps
+/// the answers.
+#[derive(Debug)]
+pub struct Stranger {
+    fabric: Fabric,
+    address: SocketAddr,
+}
+
+impl Stranger {
+    pub(super) fn new(fabric: &Fabric, port: u16) -> Self {
+        let address = SocketAddr::from(([192, 0, 2, 1], port));
+        fabric.lock().strangers.insert(address, Vec::new());
+        let fabric = fabric.clone();
+        Stranger { fabric, address }
+    }
+
+    /// Returns its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends a datagram.
+    pub fn send(&self, to: SocketAddr, bytes: &[u8]) {
+        let packet = Packet {
+            from: self.address,
+            to,
+            ecn: Ecn::NotEct,
+            bytes: bytes.to_vec(),
+        };
+        let mut state = self.fabric.lock();
+        let now = state.now;
+        state.schedule(now, Due::Inject(packet));
+    }
+
+    /// Takes the datagrams that have come to its address.
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        let mut state = self.fabric.lock();
+        let received = state.strangers.get_mut(&self.address);
+        received.map(core::mem::take).unwrap_or_default()
     }
 }
 

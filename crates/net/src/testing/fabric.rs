@@ -96,6 +96,8 @@ pub(crate) struct State {
     pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, String>>,
     pub(super) resolver_delay: Duration,
     pub(super) bystander: Option<Box<dyn Bystander>>,
+    /// Datagrams that strangers have received, by their address.
+    pub(super) strangers: BTreeMap<SocketAddr, Vec<Vec<u8>>>,
     pub(super) is_logged: bool,
     pub(super) hash: u64,
 }
@@ -117,6 +119,7 @@ impl Fabric {
             names: BTreeMap::new(),
             resolver_delay: Duration::ZERO,
             bystander: None,
+            strangers: BTreeMap::new(),
             is_logged: std::env::var_os("WORLD_LOG").is_some(),
             hash: 0xcbf2_9ce4_8422_2325,
         })))
@@ -358,6 +361,9 @@ impl State {
 
     /// Sends a datagram to its destination: through its line, or past it.
     fn route(&mut self, packet: Packet, by_line: bool) {
+        if let Some(received) = self.strangers.get_mut(&packet.to) {
+            return received.push(packet.bytes);
+        }
         if is_bystanders(packet.to.ip()) {
             let Some(mut bystander) = self.bystander.take() else {
                 return;

@@ -82,6 +82,31 @@ fn a_name_of_both_families_is_reached_by_the_one_that_answers() {
 }
 
 #[test]
+fn each_path_takes_an_address_that_it_has_a_route_to() {
+    let (bed, [over_ipv6, over_ipv4]) = both_families(6);
+    let server = Receiver::builder()
+        .key(bed.world.key("studio"))
+        .allow(bed.world.key("camera").public_key())
+        .network(bed.studio.network())
+        .listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 7_000)));
+    let (_receiver, _sessions) = server.start().expect("the address is free");
+    let addresses = vec![over_ipv6.ip(), over_ipv4.ip()];
+    bed.world.set_name("studio.example", Ok(addresses));
+    let client = bed
+        .client_by(&["line1", "line0"])
+        .to("studio.example:7000")
+        .scheduler_named("wrr");
+    let connected = bed.world.block_on(client.connect_async());
+    let (sender, _events) = connected.expect("an answer");
+    bed.send_for(&sender, millis(2_000));
+    let paths = sender.snapshot().paths;
+    let peers = paths.iter().map(|path| path.peer);
+    assert!(peers.eq([Some(over_ipv4), Some(over_ipv6)]));
+    assert!(paths.iter().all(|path| path.counters.received_packets > 0));
+    assert_eq!(sender.finish(), Ended::Closed);
+}
+
+#[test]
 fn a_slow_resolver_holds_up_its_own_path_alone() {
     let bed = Bed::new(4, &[line(10, 10), line(10, 20)]);
     let known = bed.address();

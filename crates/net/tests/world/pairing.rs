@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use anabranch_net::{ConnectError, Ended, PairingOutcome, Receiver, RefusedSender, Sender};
-use anabranch_secure::PairingCode;
+use anabranch_net::{
+    ConnectError, Ended, PairingOutcome, Receiver, Receptions, RefusedSender, Sender, SessionKind,
+    SessionParameters,
+};
+use anabranch_secure::{Initiator, PairingCode};
 
 use super::bed::{Bed, line, millis};
 
@@ -31,14 +34,39 @@ fn lets_in(bed: &Bed, name: &str, code: Option<&PairingCode>) -> bool {
 }
 
 fn studio(bed: &Bed, lasts: Duration) -> (Receiver, PairingCode) {
+    let (receiver, _sessions, code) = studio_with_sessions(bed, lasts);
+    (receiver, code)
+}
+
+fn studio_with_sessions(bed: &Bed, lasts: Duration) -> (Receiver, Receptions, PairingCode) {
     let server = Receiver::builder()
         .key(bed.world.key("studio"))
         .max_sessions(10);
     let server = server.network(bed.studio.network()).listen(bed.address());
-    let (receiver, _sessions) = server.start().expect("the address is free");
+    let (receiver, sessions) = server.start().expect("the address is free");
     let code = PairingCode::generate();
     receiver.start_pairing(code.clone(), lasts);
-    (receiver, code)
+    (receiver, sessions, code)
+}
+
+fn initiation(bed: &Bed, name: &str, code: &PairingCode) -> Vec<u8> {
+    let parameters = SessionParameters::of(SessionKind::Frames).to_block();
+    let (local, peer) = (bed.world.key(name), bed.world.key("studio").public_key());
+    let initiator = Initiator::pairing(&local, &peer, 7, parameters, code);
+    initiator.message().to_vec()
+}
+
+/// Sends initiations, each from an address of its own, 20 ms apart. Returns the bytes of the
+/// answers.
+fn ask(bed: &Bed, messages: &[Vec<u8>]) -> usize {
+    let ports = 5_000..;
+    let answers = ports.zip(messages).map(|(port, message)| {
+        let stranger = bed.world.stranger(port);
+        stranger.send(bed.address(), message);
+        bed.world.run_for(millis(20));
+        stranger.take().concat().len()
+    });
+    answers.sum()
 }
 
 #[test]
@@ -81,4 +109,44 @@ fn a_code_expires_and_a_wrong_one_opens_nothing() {
         "four seconds have passed"
     );
     assert_eq!(receiver.take_pairing_outcomes(), [PairingOutcome::Expired]);
+}
+
+#[test]
+fn a_recorded_initiation_registers_its_maker_alone() {
+    let bed = Bed::new(3, &[line(10, 10)]);
+    let (receiver, sessions, code) = studio_with_sessions(&bed, TEN_MINUTES);
+    let recorded = initiation(&bed, "camera", &code);
+    let sent = [recorded.clone(), recorded.clone(), recorded];
+    let answered = ask(&bed, &sent);
+    assert!(answered > 0 && answered < sent.concat().len(), "{answered}");
+    let camera = bed.world.key("camera").public_key();
+    assert_eq!(
+        receiver.take_pairing_outcomes(),
+        [PairingOutcome::Paired(camera)]
+    );
+    receiver.set_allowed(&[camera]);
+    assert!(sessions.try_recv().is_err(), "no session has begun by them");
+    assert!(!lets_in(&bed, "thief", Some(&code)));
+    assert!(lets_in(&bed, "camera", None));
+}
+
+#[test]
+fn a_flood_of_guesses_gets_no_answer_and_makes_the_code_void() {
+    let bed = Bed::new(4, &[line(10, 10)]);
+    let (receiver, code) = studio(&bed, TEN_MINUTES);
+    let guess = |_| initiation(&bed, "stranger", &PairingCode::generate());
+    let guesses: Vec<Vec<u8>> = (0..80).map(guess).collect();
+    let answered = ask(&bed, &guesses);
+    // Without a cookie some are answered by one, which is shorter.
+    assert!(answered < guesses.concat().len() / 2, "{answered}");
+    assert_eq!(
+        receiver.take_pairing_outcomes(),
+        [PairingOutcome::TooManyGuesses]
+    );
+    assert!(!lets_in(&bed, "camera", Some(&code)));
+    assert_eq!(receiver.snapshots().len(), 0);
+    // The owner makes another code.
+    let code = PairingCode::generate();
+    receiver.start_pairing(code.clone(), TEN_MINUTES);
+    assert!(lets_in(&bed, "camera", Some(&code)));
 }

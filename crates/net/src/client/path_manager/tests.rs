@@ -1,0 +1,74 @@
+//! Rules that need no session.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anabranch_secure::SecretKey;
+
+use super::super::ClientConfig;
+use super::*;
+use crate::carrier::Carrier;
+use crate::event_queue;
+use crate::load::Frames;
+use crate::names::testing::Scripted;
+use crate::runtime::{Next, Role};
+
+#[test]
+fn nothing_leaves_before_ports_are_changed() {
+    let remote: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
+    let path = ClientPath {
+        via: Via::DefaultRoute,
+        remote: remote.into(),
+        options: PathOptions::default(),
+    };
+    let [local, peer] = [(); 2].map(|()| SecretKey::generate());
+    let config = ClientConfig::new(local, peer.public_key(), vec![path.clone()]);
+    let mut ports = config.open_ports().expect("loopback");
+    let (events, _receiver) = event_queue::queue();
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let make_load = Box::new(Frames::default);
+    let role = ClientRole::<Frames>::new(config, events, make_load, Arc::new(waker));
+    let mut role = role.expect("it is set up");
+    let port = path.open_port(&Network::default()).expect("loopback");
+    role.add_path(path, port).expect("there is room");
+    let now = role.config.clock.now();
+    let has_sent = |role: &ClientRole<Frames>| {
+        let handshake = role.handshake.as_ref().expect("it asks for a session");
+        handshake.first_sent_at.is_some()
+    };
+    assert_eq!(role.advance(now, &ports), Next::Wait(Some(now)));
+    assert!(!has_sent(&role));
+    role.take_ports(now, &mut ports);
+    role.advance(now, &ports);
+    assert!(has_sent(&role));
+    assert_eq!(ports.len(), 2);
+}
+
+#[test]
+fn an_answer_by_tcp_is_the_hosts_whatever_its_port() {
+    let address: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
+    let path = ClientPath {
+        via: Via::DefaultRoute,
+        remote: address.into(),
+        options: PathOptions::default(),
+    };
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
+    let paths = PathManager::new(vec![path], Network::default(), resolver, Arc::new(waker));
+    for (from, carrier, known) in [
+        ("192.0.2.1:443", Carrier::Tcp, Some(address)),
+        ("192.0.2.1:443", Carrier::Udp, None),
+        ("192.0.2.1:7000", Carrier::Udp, Some(address)),
+        ("192.0.2.2:7000", Carrier::Tcp, None),
+    ] {
+        let arrival = Arrival {
+            socket: 0,
+            from: from.parse().expect("an address"),
+            to: None,
+            received_at: Instant::ZERO,
+            ecn: anabranch_units::Ecn::NotEct,
+            carrier,
+        };
+        assert_eq!(paths.address_of(&arrival), known, "{from} {carrier}");
+    }
+}
