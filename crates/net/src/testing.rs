@@ -168,6 +168,13 @@ impl World {
         self.fabric.lock().bystander = Some(Box::new(bystander));
     }
 
+    /// Lets a datagram arrive now, past all lines and with any source.
+    pub fn inject(&self, packet: Packet) {
+        let mut state = self.fabric.lock();
+        let now = state.now;
+        state.schedule(now, Due::Inject(packet));
+    }
+
     /// Adds a stranger, which sends datagrams from a port of an address of its own.
     pub fn stranger(&self, port: u16) -> Stranger {
         Stranger::new(&self.fabric, port)

@@ -5,6 +5,7 @@ mod attackers;
 mod bed;
 mod families;
 mod growing;
+mod initiations;
 mod links;
 mod names;
 mod pairing;

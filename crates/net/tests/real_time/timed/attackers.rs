@@ -9,23 +9,20 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration as StdDuration;
 
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, RefusedSender, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Event, Events, Receiver, Receptions, Sender, ServerConfig, Via,
 };
 use anabranch_net::{SessionKind, SessionParameters};
-use anabranch_secure::{INITIATION_BYTES, Initiator, Kind, PublicKey, Refusal, SecretKey};
+use anabranch_secure::{INITIATION_BYTES, Initiator, PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
-use crate::punctual::Watch;
-use crate::tap::{Tap, loopback, pause};
+use crate::tap::{loopback, pause};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
@@ -37,28 +34,6 @@ fn start_receiver(
     let mut config = ServerConfig::new(loopback(1, 0), key, allowed);
     change(&mut config);
     Receiver::start(config).expect("a port of loopback")
-}
-
-/// Returns the next session that begins.
-fn reception(sessions: &Receptions) -> Reception {
-    let reception = sessions.recv_timeout(PATIENCE);
-    reception.expect("a session in time")
-}
-
-/// Checks that the receiver has this number of frames, or gets them soon.
-fn assert_received(receiver: &Receiver, count: u64, watch: &Watch) {
-    let received = || receiver.snapshot().session.frames_received;
-    for _ in 0..200 {
-        if received() >= count {
-            break;
-        }
-        pause(StdDuration::from_millis(10));
-    }
-    let received = received();
-    assert!(received <= count, "{received} of {count}");
-    let is_all = received == count;
-    let is_right = watch.allows(is_all, "frames during an attack", &[]);
-    assert!(is_right, "{received} of {count}");
 }
 
 /// A sender that gets a frame of `frame_bytes` every 40 ms from [`Source::run`].
@@ -118,162 +93,6 @@ impl Source {
             pause(next_at.saturating_since(self.clock.now()).to_std());
         }
     }
-}
-
-fn ended(events: &Events) -> Ended {
-    loop {
-        if let Event::Ended(ended) = events.recv_timeout(PATIENCE).expect("an event") {
-            return ended;
-        }
-    }
-}
-
-#[test]
-fn an_allowed_key_waits_for_anothers_session_to_end() {
-    let keys: [SecretKey; 3] = std::array::from_fn(|_| SecretKey::generate());
-    let [first, second, receiver_key] = keys;
-    let publics = [first.public_key(), second.public_key()];
-    let receiver_public = receiver_key.public_key();
-    let (receiver, received) = start_receiver(receiver_key, publics.to_vec(), |config| {
-        config.takeover_after = Duration::from_secs(5);
-    });
-    let remote = receiver.local_addr();
-    let first = Source::start(first, receiver_public, remote, 1_000);
-    assert!(first.is_connected());
-    let watch = Watch::start();
-    first.run(1);
-    let reception = reception(&received);
-    assert_eq!(reception.peer(), publics[0]);
-    let second = Source::start(second, receiver_public, remote, 1_000);
-    first.run(50);
-    assert_eq!(receiver.snapshot().peer, Some(publics[0]));
-    assert_received(&receiver, 51, &watch);
-    assert!(receiver.snapshot().edge.refused_handshakes >= 3);
-    let reason = Refusal::NoPlace;
-    let peer = publics[1];
-    let refused_sender = receiver.take_refused_senders();
-    assert_eq!(refused_sender, [RefusedSender::Refused { peer, reason }]);
-    let event = second.events.recv_timeout(PATIENCE);
-    let refused = Refused::ByReceiver(reason);
-    assert_eq!(event, Ok(Event::Refused(refused)), "and once");
-    drop(first);
-    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
-    assert!(second.is_connected(), "it asks on, and its turn has come");
-    second.run(1);
-    let next = received.recv_timeout(PATIENCE).expect("a session in time");
-    assert_eq!(next.peer(), publics[1]);
-}
-
-#[test]
-fn recorded_initiations_disturb_no_session_and_take_no_place() {
-    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
-    let text = [sender_key.to_text(), receiver_key.to_text()];
-    let copy = |of: usize| SecretKey::from_text(&text[of]).expect("its own text");
-    let receiver_public = receiver_key.public_key();
-    let allowed = vec![sender_key.public_key()];
-    let (receiver, received) = start_receiver(receiver_key, allowed.clone(), |_| {});
-    let remote = receiver.local_addr();
-    let tap = Tap::new(remote);
-    let assert_idle = |receiver: &Receiver, received: &Receptions| {
-        assert_eq!(receiver.snapshots().len(), 0);
-        let begun = received.try_recv().err();
-        assert_eq!(begun, Some(mpsc::TryRecvError::Empty));
-    };
-    let watch = Watch::start();
-    // During the session, …
-    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
-    assert!(source.is_connected());
-    thread::scope(|scope| {
-        scope.spawn(|| tap.replay());
-        source.run(25);
-    });
-    assert_eq!(receiver.snapshots().len(), 1);
-    source.sender.close();
-    assert_eq!(ended(&source.events), Ended::Closed);
-    let first = reception(&received);
-    assert_eq!(ended(first.events()), Ended::ClosedByPeer);
-    assert_received(&receiver, 25, &watch);
-    // … after it, …
-    tap.replay();
-    assert_idle(&receiver, &received);
-    drop((first, receiver, received));
-    // … at a receiver that was started again, from its first datagram on, and during its session.
-    let again = |config: &mut ServerConfig| config.listen = remote;
-    let (receiver, received) = start_receiver(copy(1), allowed, again);
-    tap.replay();
-    assert_idle(&receiver, &received);
-    let source = thread::scope(|scope| {
-        scope.spawn(|| tap.replay());
-        let source = Source::start(copy(0), receiver_public, tap.front, 4_000);
-        assert!(source.is_connected());
-        source.run(25);
-        source
-    });
-    assert_eq!(receiver.snapshots().len(), 1);
-    source.sender.close();
-    assert_eq!(ended(&source.events), Ended::Closed);
-    assert_eq!(ended(reception(&received).events()), Ended::ClosedByPeer);
-    assert_received(&receiver, 25, &watch);
-}
-
-/// Replays different initiations of the peer, as many as it makes in months, at four times the rate
-/// at which a receiver without sessions does handshakes.
-#[test]
-fn replays_at_rate_delay_no_handshake_and_no_frame() {
-    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
-    let receiver_public = receiver_key.public_key();
-    let allowed = vec![sender_key.public_key()];
-    let recorded = (0..500).map(|index| {
-        let parameters = SessionParameters::of(SessionKind::Frames).to_block();
-        let initiator = Initiator::new(&sender_key, &receiver_public, index, parameters);
-        initiation(&initiator)
-    });
-    let recorded = recorded.collect();
-    let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
-    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
-    let remote = receiver.local_addr();
-    let flood = Flood::start(recorded, remote, 800);
-    pause(StdDuration::from_secs(1));
-    assert_eq!(receiver.snapshots().len(), 0);
-    let source = Source::start(sender_key, receiver_public, remote, 4_000);
-    assert!(source.is_connected());
-    let first = reception(&received);
-    let watch = Watch::start();
-    source.run(50);
-    assert_eq!(receiver.snapshots().len(), 1);
-    assert_received(&receiver, 50, &watch);
-    // The same key's next program takes over during the replays, and only once.
-    let second = Source::start(again, receiver_public, remote, 4_000);
-    assert!(second.is_connected());
-    second.run(25);
-    assert_eq!(ended(first.events()), Ended::Replaced);
-    assert_eq!(receiver.snapshots().len(), 1);
-    assert_received(&receiver, 25, &watch);
-    let sent = flood.sent.load(Ordering::Relaxed);
-    drop(flood);
-    let refused = receiver.snapshot().edge.refused_handshakes;
-    assert!(sent > 2_000 && refused > sent / 2, "{refused} of {sent}");
-}
-
-#[test]
-fn a_source_that_floods_uses_up_nobody_elses_resets() {
-    let (receiver, _) = start_receiver(SecretKey::generate(), Vec::new(), |_| {});
-    let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
-    let [flooding, other] = [2, 3].map(|last| UdpSocket::bind(loopback(last, 0)).unwrap());
-    other
-        .set_read_timeout(Some(StdDuration::from_millis(400)))
-        .unwrap();
-    let mut answered = 0;
-    for turn in 0..2_000 {
-        flooding.send_to(&unknown, receiver.local_addr()).unwrap();
-        pause(StdDuration::from_millis(1));
-        if turn % 100 == 99 {
-            other.send_to(&unknown, receiver.local_addr()).unwrap();
-            answered += usize::from(other.recv(&mut [0; 100]).is_ok());
-        }
-    }
-    // Both may share a slot for a second of two.
-    assert!(answered >= 8, "{answered} of 20");
 }
 
 fn initiation(initiator: &Initiator) -> [u8; INITIATION_BYTES] {

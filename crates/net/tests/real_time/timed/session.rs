@@ -242,28 +242,6 @@ fn ends_of_different_versions_say_so() {
 }
 
 #[test]
-fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
-    let (sender_key, receiver_key) = keys();
-    let receiver_public = receiver_key.public_key();
-    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
-    let paths = vec![path(1, receiver.local_addr())];
-    let config = ClientConfig::new(sender_key, receiver_public, paths);
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send(&sender, &clock, 0);
-    let reception = reception(&received);
-    receiver.close();
-    assert_eq!(wait_for(reception.events(), ended), Ended::Closed);
-    let left = |event| (event == Event::ReceiverLeft).then_some(());
-    wait_for(&events, left);
-    send(&sender, &clock, 1);
-    assert!(sender.snapshot().peer_left_at.is_some());
-    sender.close();
-    assert_eq!(wait_for(&events, ended), Ended::Closed);
-}
-
-#[test]
 fn mistakes_are_told_before_anything_runs() {
     let start = |paths: Vec<ClientPath>, fec: &str| {
         let (key, peer) = keys();
