@@ -2,6 +2,7 @@
 //! parallel.
 
 mod bed;
+mod mistakes;
 #[path = "../../emu/tests/punctual/mod.rs"]
 mod punctual;
 mod real_time;

@@ -3,6 +3,7 @@
 mod answer_loops;
 mod attackers;
 mod bed;
+mod datagrams;
 mod families;
 mod growing;
 mod initiations;

@@ -1,17 +1,12 @@
-//! Sessions of streams and datagrams between ends at loopback, through emulated links.
+//! Sessions of streams between ends at loopback.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration as StdDuration;
 
 use anabranch_core::{Config, PathOptions};
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
-use anabranch_link::LinkConfig;
-use anabranch_net::{
-    ByteStream, ClientConfig, ClientPath, Clock, Event, Events, Via, stream_transport,
-};
+use anabranch_net::{ByteStream, ClientConfig, ClientPath, Event, Events, Via, stream_transport};
 use anabranch_secure::SecretKey;
-use anabranch_units::Seed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Limit for any wait: the machine may be busy.
@@ -59,23 +54,6 @@ pub fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event
             return event;
         }
     }
-}
-
-/// Returns a link to `target` with the same properties both ways.
-pub fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
-    RelayLink {
-        name: name.into(),
-        listen: loopback(0),
-        target,
-        forward: direction.clone(),
-        reverse: direction,
-        seed: Seed(1),
-    }
-}
-
-pub fn relay(links: Vec<RelayLink>, clock: &Clock) -> Relay {
-    let origin = Some(clock.origin());
-    Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed")
 }
 
 /// Sends bytes, ends the writing half, and reads the answer to its end.

@@ -1,5 +1,4 @@
 //! Tests that judge times.
 
 mod attackers;
-mod datagrams;
 mod session;

@@ -57,7 +57,7 @@ async fn echo_one(mut stream: ByteStream) {
 }
 
 /// Waits for all tasks, side by side.
-async fn all<F: Future<Output = ()> + Unpin>(tasks: &mut Vec<F>) {
+pub async fn all<F: Future<Output = ()> + Unpin>(tasks: &mut Vec<F>) {
     std::future::poll_fn(|context| {
         tasks.retain_mut(|task| std::pin::Pin::new(task).poll(context).is_pending());
         if tasks.is_empty() {

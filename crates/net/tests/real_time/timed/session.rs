@@ -10,7 +10,7 @@ use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, RefusedSender, Sender, ServerConfig, StartError, Via,
+    Refused, RefusedSender, Sender, ServerConfig, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey, VERSION};
 use anabranch_units::{DataRate, Duration, Importance};
@@ -239,28 +239,4 @@ fn ends_of_different_versions_say_so() {
     assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
     let expected = RefusedSender::OtherVersion { version, from };
     assert_eq!(receiver.take_refused_senders(), [expected]);
-}
-
-#[test]
-fn mistakes_are_told_before_anything_runs() {
-    let start = |paths: Vec<ClientPath>, fec: &str| {
-        let (key, peer) = keys();
-        let mut config = ClientConfig::new(key, peer.public_key(), paths);
-        config.transport.media.fec = fec.to_owned();
-        Sender::start(config).map(|_| ()).expect_err("a mistake")
-    };
-    let remote = loopback(1, 9);
-    assert!(matches!(start(Vec::new(), "off"), StartError::NoPath));
-    assert!(matches!(
-        start(vec![path(1, remote); 33], "off"),
-        StartError::TooManyPaths { count: 33 }
-    ));
-    let error = start(vec![path(1, remote)], "no-such");
-    assert!(error.to_string().contains("adaptive"), "{error}");
-    let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
-    let config = ServerConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
-    assert!(matches!(
-        Receiver::start(config),
-        Err(StartError::Listen { .. })
-    ));
 }

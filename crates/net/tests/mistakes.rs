@@ -1,0 +1,39 @@
+//! Set-ups that are refused before anything runs.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+use anabranch_net::{ClientConfig, ClientPath, Receiver, Sender, ServerConfig, StartError, Via};
+use anabranch_secure::SecretKey;
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn path(remote: SocketAddr) -> ClientPath {
+    ClientPath::new(Via::Address(Ipv4Addr::LOCALHOST.into()), remote.into())
+}
+
+#[test]
+fn mistakes_are_reported_before_anything_runs() {
+    let start = |paths: Vec<ClientPath>, fec: &str| {
+        let [key, peer] = [(); 2].map(|()| SecretKey::generate());
+        let mut config = ClientConfig::new(key, peer.public_key(), paths);
+        config.transport.media.fec = fec.to_owned();
+        Sender::start(config).map(|_| ()).expect_err("a mistake")
+    };
+    let remote = loopback(9);
+    assert!(matches!(start(Vec::new(), "off"), StartError::NoPath));
+    assert!(matches!(
+        start(vec![path(remote); 33], "off"),
+        StartError::TooManyPaths { count: 33 }
+    ));
+    let error = start(vec![path(remote)], "no-such");
+    assert!(error.to_string().contains("adaptive"), "{error}");
+    let taken = UdpSocket::bind(loopback(0)).expect("a port of loopback");
+    let address = taken.local_addr().expect("it has one");
+    let config = ServerConfig::new(address, SecretKey::generate(), Vec::new());
+    assert!(matches!(
+        Receiver::start(config),
+        Err(StartError::Listen { .. })
+    ));
+}
