@@ -72,3 +72,28 @@ fn an_answer_by_tcp_is_the_hosts_whatever_its_port() {
         assert_eq!(paths.address_of(&arrival), known, "{from} {carrier}");
     }
 }
+
+/// The path that was heard may be answered by its address again; the other one tries the next.
+#[test]
+fn after_silence_only_paths_that_were_heard_are_patient_with_their_addresses() {
+    let addresses = ["192.0.2.1:7000", "192.0.2.2:7000"];
+    let addresses = addresses.map(|address| address.parse().expect("an address"));
+    let name = "studio.example:7000".parse().expect("a name");
+    let path = ClientPath::new(Via::DefaultRoute, name);
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
+    let paths = vec![path.clone(), path];
+    let mut paths = PathManager::new(paths, Network::default(), resolver, Arc::new(waker));
+    for managed in &mut paths.paths {
+        managed.search.set_candidates(&addresses);
+        managed.search.choose(addresses[0]);
+    }
+    let now = Instant::from_secs(1);
+    paths.on_silence(now, |index| index == 0);
+    paths.on_initiation();
+    let next = paths
+        .paths
+        .iter_mut()
+        .map(|managed| managed.search.next(now, |_| true));
+    assert_eq!(next.collect::<Vec<_>>(), [None, Some(addresses[1])]);
+}
