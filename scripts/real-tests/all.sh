@@ -3,7 +3,7 @@
 . scripts/real-tests/lib.sh
 . scripts/real-tests/namespaces.sh
 . scripts/real-tests/video.sh
-for of_tests in pages pause srt srtla rtmp-rist services release interfaces names tunnel \
+for of_tests in pages pause srt srtla rtmp-rist services release interfaces names tunnel leaks \
     floods encoder srtla-out srtla-libsrt films whip; do
     # shellcheck source=/dev/null
     . "scripts/real-tests/$of_tests.sh"

@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let _is_within = tasks.enter();
         tun::client::Interface::open(&tun)?
     };
-    let route = route.through(prepared, interface.as_ref(), &tun);
+    let route = route.through(prepared, interface.as_ref(), &tun)?;
     let datagrams = Datagrams::of(!arguments.udp.is_empty(), tun.is_wanted());
     let mut watch = Watch::new(End::Tunnel(datagrams), names, stop, clock, arguments.report);
     let mut target_reports = None;

@@ -1,12 +1,14 @@
 //! The proxy's end: from its interface to the session and back.
 
 use core::time::Duration;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::DatagramChannel;
 use anabranch_terminal::print;
 use bytes::Bytes;
+use rustix::io::Errno;
 
 use super::address::InnerAddress;
 use super::device::Device;
@@ -47,6 +49,14 @@ impl Interface {
                 granted: Arc::default(),
             }
         }))
+    }
+
+    /// Keeps the interface when the program ends, until it is deleted by name.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub(super) fn persist(&self) -> io::Result<()> {
+        self.device.persist()
     }
 
     /// Returns the addresses.
@@ -127,6 +137,8 @@ impl ClientEnd {
         loop {
             match self.interface.device.recv(&mut buffer).await {
                 Ok(length) => self.forward(&buffer[..length]),
+                // It was deleted at the end of `--default-route`.
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::BADFD) => return,
                 Err(error) => {
                     let name = &self.interface.device.name;
                     print::note(format_args!("--tun {name}: {error}"));

@@ -45,7 +45,10 @@ impl Device {
             return Ok(None);
         };
         if std::path::Path::new("/sys/class/net").join(&name).exists() {
-            bail!("--tun {name}: there is an interface of that name already");
+            bail!(
+                "--tun {name}: there is an interface of that name already \
+                 (after a crash, `anabranch proxy --clean-up` removes it)"
+            );
         }
         let opened = make(&name, options.mtu, addresses);
         let interface = opened.map_err(|error| match cause(&error) {
@@ -60,6 +63,11 @@ impl Device {
             options.mtu
         ));
         Ok(Some(Device { interface, name }))
+    }
+
+    /// Keeps the interface when the program ends.
+    pub(super) fn persist(&self) -> io::Result<()> {
+        self.interface.persist()
     }
 
     /// Receives the next packet that enters the interface. Returns its length.
@@ -110,6 +118,10 @@ enum Interface {}
 
 #[cfg(not(target_os = "linux"))]
 impl Interface {
+    fn persist(&self) -> io::Result<()> {
+        match *self {}
+    }
+
     async fn recv(&self, _: &mut [u8]) -> io::Result<usize> {
         match *self {}
     }

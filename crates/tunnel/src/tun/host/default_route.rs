@@ -7,7 +7,7 @@ use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anyhow::{Context, bail};
 
-use super::act::find;
+use super::act::{Act, find};
 use super::record::Record;
 use super::{names, routes};
 use crate::tun::TunOptions;
@@ -59,22 +59,31 @@ impl RouteOptions {
         Ok(Prepared(Some(record)))
     }
 
-    /// Returns the changes that lead all traffic to the interface.
+    /// Returns the changes that lead all traffic to the interface, which outlives a crash: with it,
+    /// its routes would vanish, and packets would go around the tunnel.
+    ///
+    /// # Errors
+    /// The interface cannot be made to stay.
     pub fn through(
         &self,
         prepared: Prepared,
         interface: Option<&Interface>,
         tun: &TunOptions,
-    ) -> Option<DefaultRoute> {
-        let (record, interface) = (prepared.0?, interface?);
-        Some(DefaultRoute {
+    ) -> anyhow::Result<Option<DefaultRoute>> {
+        let (Some(mut record), Some(interface), Some(name)) = (prepared.0, interface, &tun.name)
+        else {
+            return Ok(None);
+        };
+        record.expect(Act::run(&format!("ip link del {name}")))?;
+        interface.persist().context("--default-route")?;
+        Ok(Some(DefaultRoute {
             record,
-            tun: tun.name.clone()?,
+            tun: name.clone(),
             servers: self.name_servers.clone(),
             addresses: interface.addresses(),
             granted: interface.granted(),
             made: None,
-        })
+        }))
     }
 }
 
@@ -119,7 +128,8 @@ impl DefaultRoute {
     /// # Errors
     /// The changes could not be made.
     pub fn end(mut self) -> anyhow::Result<()> {
-        if self.record.undo() {
+        let is_changed = matches!(self.made, Some(Ok(())));
+        if self.record.undo() && is_changed {
             print::note("routes and name servers are as they were (--default-route)");
         }
         match self.made.take() {

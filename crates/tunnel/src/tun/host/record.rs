@@ -91,6 +91,16 @@ impl Record {
         Ok(())
     }
 
+    /// Records the undoing of a change that the caller makes next.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub(super) fn expect(&mut self, undo: Act) -> anyhow::Result<()> {
+        self.undo.insert(0, undo);
+        let written = self.write();
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
     fn write(&mut self) -> anyhow::Result<()> {
         let text = serde_json::to_vec(&self.undo)?;
         self.file.set_len(0)?;

@@ -8,6 +8,7 @@
 //! 7094 packets without a source as yet (IPv4) ─▶ table 7099       │
 //! 7094, 7095 packets with another source (IPv6) ──────────────────┤
 //! 7096 all others (IPv6) ─▶ table 7099                            │
+//! 7094 instead, without an address: the machine's own (IPv6) ─▶ table 7099
 //! 7099 nothing: the machine's own rules follow ◀──────────────────┘
 //! ```
 //!
@@ -138,11 +139,16 @@ fn of_ipv4(address: Option<IpAddr>) -> Vec<(u32, String)> {
 
 /// Returns the rules of IPv6 beside those of both kinds. A rule with a source there does not apply
 /// to packets without one.
+///
+/// After a look-up without a source has failed, Linux chooses an address and looks up again
+/// (`ip6_dst_lookup_tail`). So a rule by the source excepts packets only while the first succeeds.
 fn of_ipv6(address: Option<IpAddr>) -> Vec<(u32, String)> {
     let mut rules = vec![(7_092, "lookup main suppress_prefixlength 0".to_owned())];
-    if let Some(address) = address {
-        rules.push((7_093, format!("from {address} lookup {TABLE}")));
-    }
+    let Some(address) = address else {
+        rules.push((7_094, format!("iif lo lookup {TABLE}")));
+        return rules;
+    };
+    rules.push((7_093, format!("from {address} lookup {TABLE}")));
     rules.push((7_094, format!("from ::/1 goto {TABLE}")));
     rules.push((7_095, format!("from 8000::/1 goto {TABLE}")));
     rules.push((7_096, format!("lookup {TABLE}")));
@@ -225,6 +231,25 @@ mod tests {
             assert!(!has(&format!("ip {lost} rule add pref 7093")));
             assert!(has(&format!("ip {carried} rule add pref 7093")));
         }
+    }
+
+    #[test]
+    fn no_source_leads_around_a_tunnel_that_carries_no_ipv6() {
+        let planned = lines(&plan(
+            &seen(true),
+            "ab0",
+            [Some([10, 99, 0, 2].into()), None],
+        ));
+        let rules = planned.iter().map(|(act, _)| act.as_str());
+        let mut rules: Vec<_> = rules.filter(|act| act.contains("-6 rule add")).collect();
+        rules.sort_unstable();
+        let expected = [
+            "ip -6 rule add pref 7090 fwmark 0x416e6162 goto 7099",
+            "ip -6 rule add pref 7092 lookup main suppress_prefixlength 0",
+            "ip -6 rule add pref 7094 iif lo lookup 7099",
+            "ip -6 rule add pref 7099 nop",
+        ];
+        assert_eq!(rules, expected);
     }
 
     #[test]
