@@ -7,21 +7,27 @@
 mod bytes;
 mod ecn;
 mod importance;
+mod limiter;
 mod names;
+mod network;
 mod percentile;
 mod punctuality;
 mod quantity;
 mod rate;
+mod repeat_budget;
 mod seed;
 mod time;
 
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
 pub use importance::Importance;
+pub use limiter::{Bucket, Limiter, Limits, Rate};
 pub use names::{known_names, nearest_name};
+pub use network::Network;
 pub use percentile::{median, percentile, percentile_place};
 pub use punctuality::{Lateness, Punctuality};
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;
+pub use repeat_budget::{REPEATED_PERCENT, RepeatBudget};
 pub use seed::{Rng, Seed};
 pub use time::{Duration, Instant};
