@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anabranch_core::Config;
 use anabranch_net::{
-    ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient,
+    ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient, listen,
 };
 use anabranch_observe::service;
 use anabranch_observe::{Opened, StandardOutput};
@@ -257,7 +257,10 @@ async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Pr
     for (option, addresses, protocol) in all {
         for text in addresses {
             let address: SocketAddr = socket_addr(option, text)?;
-            let listener = TcpListener::bind(address).await;
+            let listener = listen::tcp(address).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                TcpListener::from_std(listener)
+            });
             let listener = listener.with_context(|| format!("{option} {text}"))?;
             print::note(format_args!(
                 "taking connections at {} ({option})",

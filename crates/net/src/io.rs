@@ -6,10 +6,11 @@
 //! a datagram costs no indirect call.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::clock::Clock;
+use crate::listen;
 use crate::names::{Resolve, SystemResolver};
 use crate::remote::Remote;
 use crate::socket::{Batch, Socket as SystemSocket};
@@ -64,7 +65,7 @@ impl Network {
         let refused = |source| StartError::Listen { address, source };
         match &self.0 {
             Kind::System => {
-                let socket = UdpSocket::bind(address).map_err(refused)?;
+                let socket = listen::udp(address).map_err(refused)?;
                 let socket = SystemSocket::new(socket);
                 socket.map(Socket::System).map_err(StartError::Runtime)
             }

@@ -41,6 +41,7 @@
 // | `accept.rs` | the ports of accepted TCP connections, and their number |
 // | `io.rs` | the network: the operating system's, or a world's in memory |
 // | `port.rs` | the local side of a path, whose interface may vanish and return |
+// | `listen.rs` | listening sockets, of both kinds of IP |
 // | `socket.rs` | one UDP socket with batches in and out |
 // | `gate.rs` | limits on the public-key work of a receiver |
 // | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
@@ -71,6 +72,7 @@ mod io;
 mod key_file;
 mod lanes;
 mod link;
+pub mod listen;
 mod load;
 pub mod local_address;
 mod names;

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocke
 use std::sync::Arc;
 use std::thread;
 
+use anabranch_net::listen;
 use anyhow::Context;
 use http_body_util::Full;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
@@ -126,7 +127,7 @@ impl Server {
     /// The address cannot be used.
     pub fn bind(option: &str, wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
         let address = wanted.address;
-        let listener = StdListener::bind(address)
+        let listener = listen::tcp(address)
             .with_context(|| format!("{option}: cannot listen at {address}"))?;
         listener.set_nonblocking(true)?;
         Ok(Server {

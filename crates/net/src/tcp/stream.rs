@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use socket2::SockAddr;
 
 use super::progress::Progress;
+use crate::listen;
 #[cfg(feature = "testing")]
 use crate::testing::pipe::{VirtualAcceptor, VirtualStream};
 use crate::via::{Via, ViaError};
@@ -124,7 +125,7 @@ impl Acceptor {
     /// # Errors
     /// The address is taken, not this machine's, or needs a privilege.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        let listener = listen::tcp(address)?;
         listener.set_nonblocking(true)?;
         Ok(Acceptor::System(listener))
     }

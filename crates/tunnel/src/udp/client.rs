@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_net::DatagramChannel;
+use anabranch_net::{DatagramChannel, listen};
 use anabranch_terminal::print;
 use anyhow::Context;
 use bytes::Bytes;
@@ -36,7 +36,10 @@ impl Ports {
     pub async fn open(rules: &[Rule]) -> anyhow::Result<Ports> {
         let mut ports = Vec::new();
         for rule in rules {
-            let socket = UdpSocket::bind(rule.listen).await;
+            let socket = listen::udp(rule.listen).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                UdpSocket::from_std(socket)
+            });
             let socket = socket.with_context(|| format!("--udp {}", rule.listen))?;
             set_up(&socket);
             let socket = Port::new(socket).with_context(|| format!("--udp {}", rule.listen))?;
