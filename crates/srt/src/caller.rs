@@ -35,7 +35,7 @@ pub struct Caller {
 
 #[derive(Debug)]
 enum State {
-    Handshaking(Attempt),
+    Handshaking(Box<Attempt>),
     Connected(Box<Connection>),
     Over(CloseReason),
 }
@@ -88,11 +88,11 @@ impl Caller {
             kind: HandshakeType::Induction,
             ..caller.handshake()
         };
-        caller.state = State::Handshaking(Attempt {
+        caller.state = State::Handshaking(Box::new(Attempt {
             body: body.to_bytes(),
             leaves_at: now,
             phase: Phase::Induction,
-        });
+        }));
         caller
     }
 
@@ -212,11 +212,11 @@ impl Caller {
             extensions: &extensions,
             ..self.handshake()
         };
-        self.state = State::Handshaking(Attempt {
+        self.state = State::Handshaking(Box::new(Attempt {
             body: body.to_bytes(),
             leaves_at: now,
             phase: Phase::Conclusion { keys },
-        });
+        }));
     }
 
     fn connect(

@@ -6,6 +6,7 @@ mod sending;
 
 use core::fmt;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anabranch_units::{Duration, Instant};
 
@@ -26,6 +27,11 @@ use sending::Sending;
 
 /// Silence after which a keepalive leaves (draft-sharabayko-srt-01, §3.2.3).
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for which no packet can be decrypted after which the connection ends. Senders repeat a
+/// message with keys every one and a half round trips (§6.1.6).
+const UNDECRYPTABLE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Least time between two keys that are derived for a peer's messages: each costs a millisecond.
+const DERIVATION_INTERVAL: Duration = Duration::from_secs(1);
 /// Control packets that wait to leave; later ones are dropped.
 const MAX_CONTROLS: usize = 256;
 
@@ -38,6 +44,10 @@ pub enum CloseReason {
     Silence,
     /// This end has ended it.
     Local,
+    /// The peer has not acknowledged a key, and the one in use may encrypt no more packets.
+    KeyUsedUp,
+    /// No packet of the peer could be decrypted for a while: a new connection brings its keys.
+    Undecryptable,
     /// The listener has refused it.
     Refused(Rejection),
     /// No listener has answered.
@@ -50,6 +60,10 @@ impl fmt::Display for CloseReason {
             CloseReason::Peer => f.write_str("the peer has ended the connection"),
             CloseReason::Silence => f.write_str("the peer is silent"),
             CloseReason::Local => f.write_str("this end has ended the connection"),
+            CloseReason::KeyUsedUp => f.write_str("the peer has not taken the next key"),
+            CloseReason::Undecryptable => {
+                f.write_str("its packets cannot be decrypted: a message with keys was lost")
+            }
             CloseReason::Refused(rejection) => write!(f, "refused: {rejection}"),
             CloseReason::NoAnswer => f.write_str("no SRT listener has answered"),
         }
@@ -121,6 +135,10 @@ pub struct Connection {
     heard_at: Instant,
     spoke_at: Instant,
     controls: VecDeque<Vec<u8>>,
+    /// Time of the first packet that could not be decrypted since one could.
+    undecryptable_since: Option<Instant>,
+    /// Time before which no other key is derived.
+    derive_at: Instant,
     /// Time of [`Connection::finish`].
     finishing_since: Option<Instant>,
     closed: Option<CloseReason>,
@@ -148,6 +166,8 @@ impl Connection {
             heard_at: now,
             spoke_at: now,
             controls: VecDeque::new(),
+            undecryptable_since: None,
+            derive_at: now,
             finishing_since: None,
             closed: None,
             settings,
@@ -209,11 +229,31 @@ impl Connection {
         self.receiving.buffer.bytes()
     }
 
+    /// Returns the bytes of encrypted payloads that are not acknowledged. Plain ones are shared by
+    /// the connections of an output.
+    pub fn own_sending_bytes(&self) -> usize {
+        self.sending.own_bytes()
+    }
+
+    /// Returns whether the connection keeps its place at a full listener.
+    pub(crate) fn keeps_place(&self) -> bool {
+        self.settings.keeps_place
+    }
+
     /// Sends a payload, as a message of one packet.
     ///
     /// # Errors
     /// It is too long, the buffer is full, or the connection is over or ends.
     pub fn send(&mut self, now: Instant, payload: &[u8]) -> Result<(), SendError> {
+        self.send_shared(now, &payload.into())
+    }
+
+    /// Sends a payload that other connections send too, as [`send`](Self::send). Unless it is
+    /// encrypted, all share its memory.
+    ///
+    /// # Errors
+    /// As of [`send`](Self::send).
+    pub fn send_shared(&mut self, now: Instant, payload: &Arc<[u8]>) -> Result<(), SendError> {
         if self.closed.is_some() || self.finishing_since.is_some() {
             return Err(SendError::Closed);
         }
@@ -221,6 +261,10 @@ impl Connection {
             return Err(SendError::TooLong);
         }
         let keys = self.cipher.as_mut().map(|cipher| &mut cipher.sending);
+        if keys.as_ref().is_some_and(|keys| keys.is_used_up()) {
+            self.end(now, CloseReason::KeyUsedUp);
+            return Err(SendError::Closed);
+        }
         let most = self.settings.flow_window as usize;
         self.statistics.send_dropped_packets += self.sending.drop_too_late(now);
         self.sending.push(now, payload, keys, most)
@@ -284,6 +328,14 @@ impl Connection {
             self.statistics.refused_packets += 1;
             return;
         };
+        let is_new_salt = cipher.receiving.needs_derivation(&parsed);
+        if is_new_salt && now < self.derive_at {
+            // The peer repeats its message.
+            return;
+        }
+        if is_new_salt {
+            self.derive_at = now + DERIVATION_INTERVAL;
+        }
         let is_taken = cipher.receiving.take(&parsed).is_ok();
         if is_taken {
             self.push_control(now, &Control::KeyMaterialResponse(message));
@@ -309,8 +361,7 @@ impl Connection {
             return;
         }
         if now >= self.heard_at + self.settings.peer_idle_timeout {
-            self.closed = Some(CloseReason::Silence);
-            self.push_control(now, &Control::Shutdown);
+            self.end(now, CloseReason::Silence);
             return;
         }
         self.statistics.send_dropped_packets += self.sending.drop_too_late(now);
@@ -380,9 +431,26 @@ impl Connection {
     /// shutdown leaves by [`Connection::poll_transmit`]. If it is lost, the peer notices the
     /// silence.
     pub fn close(&mut self, now: Instant) {
+        self.end(now, CloseReason::Local);
+    }
+
+    fn end(&mut self, now: Instant, reason: CloseReason) {
         if self.closed.is_none() {
             self.push_control(now, &Control::Shutdown);
-            self.closed = Some(CloseReason::Local);
+            self.closed = Some(reason);
+        }
+    }
+
+    /// Records whether a packet of the peer could be decrypted.
+    fn on_decrypted(&mut self, now: Instant, is_readable: bool) {
+        if is_readable {
+            self.undecryptable_since = None;
+            return;
+        }
+        self.statistics.undecrypted_packets += 1;
+        let since = *self.undecryptable_since.get_or_insert(now);
+        if now.saturating_since(since) >= UNDECRYPTABLE_TIMEOUT {
+            self.end(now, CloseReason::Undecryptable);
         }
     }
 }

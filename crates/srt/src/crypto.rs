@@ -10,6 +10,7 @@ use aes_kw::{KwAes128, KwAes192, KwAes256};
 use ctr::Ctr128BE;
 use ctr::cipher::{KeyIvInit, StreamCipher};
 use ring::pbkdf2;
+use zeroize::Zeroize;
 
 use crate::entropy::Entropy;
 use crate::settings::{KeyLength, Passphrase};
@@ -34,15 +35,34 @@ type Key = [u8; MAX_KEY_BYTES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongSecret;
 
-/// Keys of one direction. They are never shown.
+/// Keys of one direction. They are never shown, and wiped at the end.
 #[derive(Clone)]
 pub(crate) struct Keys {
     length: KeyLength,
-    salt: [u8; SALT_BYTES],
-    /// Key that encrypts keys.
+    passphrase: Passphrase,
+    /// Salt of the last message, and the key that encrypts keys, which is derived from it.
+    salt: Salt,
     kek: Key,
-    even: Option<Key>,
-    odd: Option<Key>,
+    even: Option<SaltedKey>,
+    odd: Option<SaltedKey>,
+}
+
+type Salt = [u8; SALT_BYTES];
+
+/// A key with the salt of the message that brought it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SaltedKey {
+    key: Key,
+    salt: Salt,
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.kek.zeroize();
+        for key in [&mut self.even, &mut self.odd].into_iter().flatten() {
+            key.key.zeroize();
+        }
+    }
 }
 
 impl fmt::Debug for Keys {
@@ -59,11 +79,13 @@ impl Keys {
         entropy: &mut Entropy,
     ) -> Self {
         let salt = entropy.bytes();
+        let key = entropy.bytes();
         Keys {
             length,
+            passphrase: passphrase.clone(),
             salt,
             kek: derive_kek(passphrase, &salt, length),
-            even: Some(entropy.bytes()),
+            even: Some(SaltedKey { key, salt }),
             odd: None,
         }
     }
@@ -79,6 +101,7 @@ impl Keys {
         let length = KeyLength::of_bytes(message.key_bytes).ok_or(WrongSecret)?;
         let mut keys = Keys {
             length,
+            passphrase: passphrase.clone(),
             salt: message.salt,
             kek: derive_kek(passphrase, &message.salt, length),
             even: None,
@@ -88,33 +111,67 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Takes the keys of a later message. Its key that is not in the message is kept.
+    /// Returns whether a message needs another key-encrypting key, which costs a millisecond.
+    pub(crate) fn needs_derivation(&self, message: &KeyMaterial<'_>) -> bool {
+        message.salt != self.salt
+    }
+
+    /// Takes the keys of a later message. Its key that is not in the message is kept, and one that
+    /// is repeated keeps its salt: packets are encrypted by it already.
     ///
     /// # Errors
-    /// The passphrase, the salt or the length is another one. The keys stay as they are.
+    /// The passphrase or the length is another one. The keys stay as they are.
     pub(crate) fn take(&mut self, message: &KeyMaterial<'_>) -> Result<(), WrongSecret> {
         let bytes = self.length.bytes();
-        if message.key_bytes != bytes || message.salt != self.salt {
+        if message.key_bytes != bytes {
             return Err(WrongSecret);
         }
+        let salt = message.salt;
+        let mut kek = self.kek;
+        if self.needs_derivation(message) {
+            kek = derive_kek(&self.passphrase, &salt, self.length);
+        }
         let mut buffer = [0; 2 * MAX_KEY_BYTES];
-        let unwrapped = self.unwrap_bytes(message.wrapped, &mut buffer)?;
-        let key = |at: usize| {
+        let taken = self.take_wrapped(message, &kek, &mut buffer);
+        if taken.is_ok() {
+            (self.salt, self.kek) = (salt, kek);
+        }
+        kek.zeroize();
+        buffer.zeroize();
+        taken
+    }
+
+    fn take_wrapped(
+        &mut self,
+        message: &KeyMaterial<'_>,
+        kek: &Key,
+        buffer: &mut [u8; 2 * MAX_KEY_BYTES],
+    ) -> Result<(), WrongSecret> {
+        let bytes = self.length.bytes();
+        let unwrapped = unwrap_bytes(self.length, kek, message.wrapped, buffer)?;
+        let salted = |at: usize, before: Option<SaltedKey>| {
             let mut key = [0; MAX_KEY_BYTES];
             key[..bytes].copy_from_slice(&unwrapped[at..at + bytes]);
-            Some(key)
+            let repeated = before.filter(|before| before.key == key);
+            Some(repeated.unwrap_or(SaltedKey {
+                key,
+                salt: message.salt,
+            }))
         };
         match message.keys {
-            WrappedKeys::One(KeyParity::Even) => self.even = key(0),
-            WrappedKeys::One(KeyParity::Odd) => self.odd = key(0),
-            WrappedKeys::Both => (self.even, self.odd) = (key(0), key(bytes)),
+            WrappedKeys::One(KeyParity::Even) => self.even = salted(0, self.even),
+            WrappedKeys::One(KeyParity::Odd) => self.odd = salted(0, self.odd),
+            WrappedKeys::Both => {
+                (self.even, self.odd) = (salted(0, self.even), salted(bytes, self.odd));
+            }
         }
         Ok(())
     }
 
     /// Makes another key in place of the one of this parity.
     pub(crate) fn renew(&mut self, parity: KeyParity, entropy: &mut Entropy) {
-        *self.key_mut(parity) = Some(entropy.bytes());
+        let (key, salt) = (entropy.bytes(), self.salt);
+        *self.key_mut(parity) = Some(SaltedKey { key, salt });
     }
 
     /// Returns the parity of the key to begin with; even, if there are both.
@@ -134,7 +191,7 @@ impl Keys {
         };
         let present = [self.even, self.odd].into_iter().flatten();
         let plain: Vec<u8> = present
-            .flat_map(|key| key.into_iter().take(self.length.bytes()))
+            .flat_map(|its| its.key.into_iter().take(self.length.bytes()))
             .collect();
         let mut wrapped = vec![0; plain.len() + WRAP_BYTES];
         self.wrap_bytes(&plain, &mut wrapped);
@@ -158,10 +215,10 @@ impl Keys {
             KeyParity::Even => &self.even,
             KeyParity::Odd => &self.odd,
         };
-        let Some(key) = key else {
+        let Some(SaltedKey { key, salt }) = key else {
             return false;
         };
-        let block = self.counter_block(sequence);
+        let block = counter_block(salt, sequence);
         let key = &key[..self.length.bytes()];
         // Lengths are those of the cipher.
         match self.length {
@@ -172,19 +229,7 @@ impl Keys {
         true
     }
 
-    /// Returns the first counter block of a packet (§6.1.2): its number, the salt, and a counter of
-    /// 16 bits that begins with 0.
-    fn counter_block(&self, sequence: SequenceNumber) -> [u8; 16] {
-        let mut block = [0; 16];
-        block[..COUNTER_SALT_BYTES].copy_from_slice(&self.salt[..COUNTER_SALT_BYTES]);
-        let number = sequence.bits().to_be_bytes();
-        for (byte, number) in block[INDEX_AT..].iter_mut().zip(number) {
-            *byte ^= number;
-        }
-        block
-    }
-
-    fn key_mut(&mut self, parity: KeyParity) -> &mut Option<Key> {
+    fn key_mut(&mut self, parity: KeyParity) -> &mut Option<SaltedKey> {
         match parity {
             KeyParity::Even => &mut self.even,
             KeyParity::Odd => &mut self.odd,
@@ -206,33 +251,45 @@ impl Keys {
         };
         debug_assert_eq!(result, Ok(true), "the lengths fit");
     }
-
-    fn unwrap_bytes<'a>(
-        &self,
-        wrapped: &[u8],
-        buffer: &'a mut [u8; 2 * MAX_KEY_BYTES],
-    ) -> Result<&'a [u8], WrongSecret> {
-        let kek = &self.kek[..self.length.bytes()];
-        let length = wrapped.len().checked_sub(WRAP_BYTES).ok_or(WrongSecret)?;
-        let plain = buffer.get_mut(..length).ok_or(WrongSecret)?;
-        let is_ours = match self.length {
-            KeyLength::Aes128 => {
-                KwAes128::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
-            }
-            KeyLength::Aes192 => {
-                KwAes192::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
-            }
-            KeyLength::Aes256 => {
-                KwAes256::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
-            }
-        };
-        match is_ours {
-            Ok(true) => Ok(plain),
-            _ => Err(WrongSecret),
-        }
-    }
 }
 
+/// Returns the first counter block of a packet (§6.1.2): its number, the salt, and a counter of
+/// 16 bits that begins with 0.
+fn counter_block(salt: &Salt, sequence: SequenceNumber) -> [u8; 16] {
+    let mut block = [0; 16];
+    block[..COUNTER_SALT_BYTES].copy_from_slice(&salt[..COUNTER_SALT_BYTES]);
+    let number = sequence.bits().to_be_bytes();
+    for (byte, number) in block[INDEX_AT..].iter_mut().zip(number) {
+        *byte ^= number;
+    }
+    block
+}
+
+fn unwrap_bytes<'a>(
+    length: KeyLength,
+    kek: &Key,
+    wrapped: &[u8],
+    buffer: &'a mut [u8; 2 * MAX_KEY_BYTES],
+) -> Result<&'a [u8], WrongSecret> {
+    let kek = &kek[..length.bytes()];
+    let plain_bytes = wrapped.len().checked_sub(WRAP_BYTES).ok_or(WrongSecret)?;
+    let plain = buffer.get_mut(..plain_bytes).ok_or(WrongSecret)?;
+    let is_ours = match length {
+        KeyLength::Aes128 => {
+            KwAes128::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
+        }
+        KeyLength::Aes192 => {
+            KwAes192::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
+        }
+        KeyLength::Aes256 => {
+            KwAes256::new_from_slice(kek).map(|kw| kw.unwrap_key(wrapped, plain).is_ok())
+        }
+    };
+    match is_ours {
+        Ok(true) => Ok(plain),
+        _ => Err(WrongSecret),
+    }
+}
 fn apply<C: KeyIvInit + StreamCipher>(key: &[u8], block: &[u8; 16], payload: &mut [u8]) {
     let cipher = C::new_from_slices(key, block);
     debug_assert!(cipher.is_ok(), "the lengths fit");
@@ -304,9 +361,10 @@ mod tests {
         // Python's hashlib.pbkdf2_hmac("sha1", b"correct horse", bytes(range(8, 16)), 2048, 16).
         assert_eq!(hex(&kek[..16]), "43fcfd0604bae887d5880a354dafc66c");
         let mut keys = keys(KeyLength::Aes128);
-        (keys.salt, keys.even) = (salt, Some([1; MAX_KEY_BYTES]));
+        let key = [1; MAX_KEY_BYTES];
+        keys.even = Some(SaltedKey { key, salt });
         // Its first block is 000102…0d0000, XOR 0x0000004d at byte 10.
-        let block = keys.counter_block(SequenceNumber::new(77));
+        let block = counter_block(&salt, SequenceNumber::new(77));
         assert_eq!(hex(&block), "000102030405060708090a0b0c400000");
         let mut payload = [0; 32];
         keys.apply(KeyParity::Even, SequenceNumber::new(77), &mut payload);
@@ -315,6 +373,43 @@ mod tests {
             hex(&payload),
             "507e65f367c240083369eed2c3326111a0670f3dc3e07cac4fd1e7e2fd7e35dc"
         );
+    }
+
+    /// Checks senders that choose another salt for each refresh: the key in use keeps its own.
+    #[test]
+    fn a_refresh_may_bring_another_salt() {
+        for both in [true, false] {
+            let sender = keys(KeyLength::Aes256);
+            let message = sender.message();
+            let parsed = KeyMaterial::parse(&message).unwrap();
+            let mut receiver = Keys::unwrap(&passphrase(), &parsed).unwrap();
+            let mut entropy = Entropy::new(&[8; SECRET_BYTES]);
+            let mut next = Keys::generate(&passphrase(), KeyLength::Aes256, &mut entropy);
+            next.renew(KeyParity::Odd, &mut entropy);
+            next.even = sender.even.filter(|_| both);
+            let message = next.message();
+            let parsed = KeyMaterial::parse(&message).unwrap();
+            assert!(receiver.needs_derivation(&parsed));
+            receiver.take(&parsed).unwrap();
+            let number = SequenceNumber::new(77);
+            for (parity, of) in [(KeyParity::Even, &sender), (KeyParity::Odd, &next)] {
+                let mut payload = [9; 20];
+                assert!(of.apply(parity, number, &mut payload) && payload != [9; 20]);
+                assert!(receiver.apply(parity, number, &mut payload));
+                assert_eq!(payload, [9; 20], "{parity:?}");
+            }
+            // A message by another passphrase changes nothing.
+            let other = Passphrase::new("wrong horses").unwrap();
+            let mut wrong = Keys::generate(&other, KeyLength::Aes256, &mut entropy);
+            wrong.renew(KeyParity::Odd, &mut entropy);
+            let message = wrong.message();
+            let parsed = KeyMaterial::parse(&message).unwrap();
+            assert_eq!(receiver.take(&parsed), Err(WrongSecret));
+            let mut payload = [9; 20];
+            next.apply(KeyParity::Odd, number, &mut payload);
+            assert!(receiver.apply(KeyParity::Odd, number, &mut payload));
+            assert_eq!(payload, [9; 20]);
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! The listening end: many callers at one port.
 
-mod derivations;
+mod places;
 mod request;
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant, Limiter, Limits, Rate};
 
-use crate::connection::{CloseReason, Connection};
+use crate::connection::{CloseReason, Connection, SendError};
 use crate::cookie::Cookies;
 use crate::entropy::Entropy;
 use crate::rejection::Rejection;
@@ -17,13 +18,26 @@ use crate::statistics::Statistics;
 use crate::wire::handshake::{Handshake, HandshakeType, MAGIC, VERSION_5};
 use crate::wire::{Control, Packet};
 
-use derivations::Derivations;
+use places::Place;
 use request::{Answer, Conclusion};
 
 /// Most connections of a listener.
 pub const MAX_CONNECTIONS: usize = 64;
-/// Bytes of payloads that may wait in all connections. Beyond, each has an equal share.
+/// Bytes of payloads that may wait in all connections, in each direction. Beyond, each has an equal
+/// share. Plain payloads that are sent are the output's, and do not count.
 pub const MAX_BUFFERED_BYTES: usize = 128 << 20;
+/// Requests that get a place: a key costs a millisecond to derive (PBKDF2), so that 50 a second
+/// take a twentieth of a core. A host has fewer, and more than the callers of one studio need.
+const REQUESTS: Limits = Limits {
+    total: Rate {
+        burst: 64,
+        interval: Duration::from_millis(20),
+    },
+    host: Rate {
+        burst: 32,
+        interval: Duration::from_millis(50),
+    },
+};
 /// Handshakes that wait to leave.
 const MAX_OUTGOING: usize = 256;
 
@@ -62,7 +76,7 @@ pub struct Listener {
     began_at: Instant,
     entropy: Entropy,
     cookies: Cookies,
-    derivations: Derivations,
+    limiter: Limiter,
     peers: BTreeMap<ConnectionId, Peer>,
     /// Connections by the caller's address and socket.
     callers: BTreeMap<(SocketAddr, u32), ConnectionId>,
@@ -74,6 +88,7 @@ pub struct Listener {
 #[derive(Debug)]
 struct Peer {
     caller: SocketAddr,
+    origin: IpAddr,
     caller_id: u32,
     connection: Connection,
     /// Body of the answer, for repeated conclusions.
@@ -87,7 +102,7 @@ impl Listener {
             began_at: now,
             cookies: Cookies::new(&mut entropy),
             entropy,
-            derivations: Derivations::new(now),
+            limiter: Limiter::new(REQUESTS),
             peers: BTreeMap::new(),
             callers: BTreeMap::new(),
             outgoing: VecDeque::new(),
@@ -118,6 +133,18 @@ impl Listener {
         datagram: &[u8],
         admit: &mut Admit<'_>,
     ) {
+        self.handle_relayed(now, (caller, caller.ip()), datagram, admit);
+    }
+
+    /// Takes a datagram from `caller` that a relay of this program has taken from `origin`: limits
+    /// and places are by the origin.
+    pub fn handle_relayed(
+        &mut self,
+        now: Instant,
+        (caller, origin): (SocketAddr, IpAddr),
+        datagram: &[u8],
+        admit: &mut Admit<'_>,
+    ) {
         let Some(packet) = Packet::parse(datagram) else {
             return;
         };
@@ -128,7 +155,7 @@ impl Listener {
         } = packet
         {
             if let Some(handshake) = Handshake::parse(body) {
-                self.on_handshake(now, caller, &handshake, timestamp, admit);
+                self.on_handshake(now, (caller, origin), &handshake, timestamp, admit);
             }
             return;
         }
@@ -156,7 +183,7 @@ impl Listener {
     fn on_handshake(
         &mut self,
         now: Instant,
-        caller: SocketAddr,
+        (caller, origin): (SocketAddr, IpAddr),
         handshake: &Handshake<'_>,
         timestamp: u32,
         admit: &mut Admit<'_>,
@@ -170,7 +197,9 @@ impl Listener {
                 let place = (caller, handshake.socket_id);
                 match self.callers.get(&place) {
                     Some(&id) => self.answer_again(now, id),
-                    None => self.on_conclusion(now, caller, handshake, timestamp, admit),
+                    None => {
+                        self.on_conclusion(now, (caller, origin), handshake, timestamp, admit);
+                    }
                 }
             }
             HandshakeType::Rendezvous | HandshakeType::Rejected(_) => {}
@@ -201,25 +230,32 @@ impl Listener {
     fn on_conclusion(
         &mut self,
         now: Instant,
-        caller: SocketAddr,
+        (caller, origin): (SocketAddr, IpAddr),
         handshake: &Handshake<'_>,
         timestamp: u32,
         admit: &mut Admit<'_>,
     ) {
-        if !self.derivations.admit(now) {
+        let conclusion = Conclusion::parse(caller, handshake);
+        let request = conclusion.request.clone();
+        let settings = conclusion.settings(admit);
+        // Others are refused, which costs nothing.
+        if settings.is_ok() && !self.limiter.admit(now, origin) {
             // The caller repeats its conclusion.
             return;
         }
-        let conclusion = Conclusion::parse(caller, handshake);
-        let request = conclusion.request.clone();
-        let answered = self.answer(now, conclusion, handshake, timestamp, admit);
+        let answered = settings
+            .and_then(|its| self.answer(now, (&conclusion, origin), handshake, timestamp, its));
         let event = match answered {
             Ok((answer, connection)) => {
                 let id = ConnectionId(connection.local_id());
+                if connection.is_encrypted() {
+                    self.limiter.trust(now, origin);
+                }
                 self.push(now, caller, handshake.socket_id, &answer);
                 self.callers.insert((caller, handshake.socket_id), id);
                 let peer = Peer {
                     caller,
+                    origin,
                     caller_id: handshake.socket_id,
                     connection,
                     answer,
@@ -241,15 +277,12 @@ impl Listener {
     fn answer(
         &mut self,
         now: Instant,
-        conclusion: Conclusion<'_>,
+        (conclusion, origin): (&Conclusion<'_>, IpAddr),
         handshake: &Handshake<'_>,
         timestamp: u32,
-        admit: &mut Admit<'_>,
+        settings: Settings,
     ) -> Result<(Vec<u8>, Connection), Rejection> {
-        let settings = conclusion.settings(admit)?;
-        if self.peers.len() >= MAX_CONNECTIONS {
-            return Err(Rejection::Resource);
-        }
+        let keeps_place = settings.keeps_place;
         let answer = Answer {
             now,
             began_at: self.began_at,
@@ -257,7 +290,61 @@ impl Listener {
             timestamp,
             settings,
         };
-        answer.connect(&conclusion, handshake, self.entropy.derive())
+        let (answer, connection) = answer.connect(conclusion, handshake, self.entropy.derive())?;
+        let newcomer = Place {
+            id: ConnectionId(connection.local_id()),
+            address: origin,
+            heard_at: now,
+            is_encrypted: connection.is_encrypted(),
+            keeps_place,
+        };
+        self.make_room(now, &newcomer)?;
+        Ok((answer, connection))
+    }
+
+    /// Ends a connection for another one, if the listener is full.
+    ///
+    /// # Errors
+    /// All others have a better right to their places.
+    fn make_room(&mut self, now: Instant, newcomer: &Place) -> Result<(), Rejection> {
+        if self.peers.len() < MAX_CONNECTIONS {
+            return Ok(());
+        }
+        let places = self.peers.iter().map(|(&id, peer)| Place {
+            id,
+            address: peer.origin,
+            heard_at: peer.connection.heard_at(),
+            is_encrypted: peer.connection.is_encrypted(),
+            keeps_place: peer.connection.keeps_place(),
+        });
+        let places: Vec<_> = places.collect();
+        let given_up = places::given_up(&places, newcomer).ok_or(Rejection::Resource)?;
+        if let Some(peer) = self.peers.get_mut(&given_up) {
+            peer.connection.close(now);
+        }
+        self.remove(now, given_up);
+        Ok(())
+    }
+
+    /// Sends a payload of an output over a connection, as [`Connection::send_shared`]. Encrypted
+    /// payloads of all connections have a total; beyond it, each has an equal share.
+    ///
+    /// # Errors
+    /// As of [`Connection::send_shared`]; also if the connection is over.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        payload: &Arc<[u8]>,
+    ) -> Result<(), SendError> {
+        let peers = self.peers.values();
+        let all: usize = peers.map(|peer| peer.connection.own_sending_bytes()).sum();
+        let share = MAX_BUFFERED_BYTES / self.peers.len().max(1);
+        let peer = self.peers.get_mut(&id).ok_or(SendError::Closed)?;
+        if all >= MAX_BUFFERED_BYTES && peer.connection.own_sending_bytes() >= share {
+            return Err(SendError::Full);
+        }
+        peer.connection.send_shared(now, payload)
     }
 
     fn free_id(&mut self) -> u32 {

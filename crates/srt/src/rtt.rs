@@ -18,6 +18,8 @@ pub(crate) struct Rtt {
     smoothed: Duration,
     variation: Duration,
     is_measured: bool,
+    /// Shortest time from a packet's departure to the peer's answer.
+    least: Option<Duration>,
 }
 
 impl Default for Rtt {
@@ -26,6 +28,7 @@ impl Default for Rtt {
             smoothed: INITIAL_RTT,
             variation: INITIAL_VARIATION,
             is_measured: false,
+            least: None,
         }
     }
 }
@@ -49,9 +52,17 @@ impl Rtt {
         self.smoothed + self.variation * 4
     }
 
-    /// Returns the time before which hardly any answer arrives.
-    pub(crate) fn shortest(&self) -> Duration {
-        self.smoothed.saturating_sub(self.variation * 2)
+    /// Returns the time before which hardly any answer to a repeated packet arrives. A peer's
+    /// report does not make it shorter than this end has measured.
+    pub(crate) fn repeats_after(&self) -> Duration {
+        let shortest = self.smoothed.saturating_sub(self.variation * 2);
+        shortest.max(self.least.unwrap_or(INITIAL_RTT))
+    }
+
+    /// Takes the time from the departure of a packet to its acknowledgement or the report of a gap
+    /// before it.
+    pub(crate) fn on_answered(&mut self, sample: Duration) {
+        self.least = Some(self.least.map_or(sample, |least| least.min(sample)));
     }
 
     /// Takes a sample of this end. The first one replaces the initial values, as in libsrt.
@@ -73,6 +84,7 @@ impl Rtt {
             smoothed: smoothed.min(MAX_RTT),
             variation: variation.min(MAX_RTT),
             is_measured: true,
+            ..*self
         };
     }
 }
@@ -117,6 +129,30 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.variation()), (millis(40), millis(20)));
         rtt.on_sample(millis(80));
         assert_eq!((rtt.smoothed(), rtt.variation()), (millis(45), millis(25)));
+    }
+
+    #[test]
+    fn a_peers_report_is_bounded() {
+        let millis = Duration::from_millis;
+        let mut rtt = Rtt::default();
+        rtt.on_report(Duration::from_secs(4_000), Duration::from_secs(4_000));
+        assert_eq!((rtt.smoothed(), rtt.variation()), (MAX_RTT, MAX_RTT));
+        rtt.on_report(millis(4_999), millis(5_001));
+        assert_eq!((rtt.smoothed(), rtt.variation()), (millis(4_999), MAX_RTT));
+    }
+
+    #[test]
+    fn no_report_makes_repeats_sooner_than_the_measured_round_trip() {
+        let millis = Duration::from_millis;
+        let mut rtt = Rtt::default();
+        rtt.on_report(Duration::ZERO, Duration::ZERO);
+        assert_eq!(rtt.repeats_after(), INITIAL_RTT, "nothing is measured");
+        for sample in [48, 40, 52] {
+            rtt.on_answered(millis(sample));
+        }
+        assert_eq!(rtt.repeats_after(), millis(40));
+        rtt.on_report(millis(80), millis(10));
+        assert_eq!(rtt.repeats_after(), millis(60));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Packets that have not been acknowledged, and those of them to send again.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, RepeatBudget};
 
 use crate::wire::KeyParity;
 
@@ -15,12 +16,14 @@ pub(crate) struct SendBuffer {
     /// Number of packets that have left at least once; they are the first ones.
     sent_count: usize,
     lost: BTreeSet<u64>,
+    /// Bytes of payloads that are encrypted, which no other connection shares.
+    own_bytes: usize,
 }
 
-/// A packet with its encrypted payload.
+/// A packet with its encrypted payload. Plain ones are shared among all connections of an output.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) payload: Vec<u8>,
+    pub(crate) payload: Arc<[u8]>,
     pub(crate) key: Option<KeyParity>,
     /// Time at which the program sent it.
     pub(crate) origin_at: Instant,
@@ -35,6 +38,13 @@ pub(crate) struct Departure<'a> {
     pub(crate) index: u64,
     pub(crate) packet: &'a Outgoing,
     pub(crate) is_retransmission: bool,
+}
+
+/// Packets that were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    /// Time at which the last one left; `None` if it left several times.
+    pub(crate) sent_at: Option<Instant>,
 }
 
 impl SendBuffer {
@@ -60,7 +70,8 @@ impl SendBuffer {
     }
 
     /// Adds a packet.
-    pub(crate) fn push(&mut self, now: Instant, payload: Vec<u8>, key: Option<KeyParity>) {
+    pub(crate) fn push(&mut self, now: Instant, payload: Arc<[u8]>, key: Option<KeyParity>) {
+        self.own_bytes += if key.is_some() { payload.len() } else { 0 };
         self.packets.push_back(Outgoing {
             payload,
             key,
@@ -70,15 +81,19 @@ impl SendBuffer {
         });
     }
 
-    /// Removes the packets before `index`. Returns whether there were any.
-    pub(crate) fn acknowledge(&mut self, index: u64) -> bool {
+    /// Removes the packets before `index`. Returns the time at which the last of them left, if
+    /// there were any and this one left only once.
+    pub(crate) fn acknowledge(&mut self, index: u64) -> Option<Acknowledged> {
         let count = index.saturating_sub(self.first);
         // An acknowledgement of packets that have not left is forged or damaged.
         if count == 0 || count > self.in_flight() {
-            return false;
+            return None;
         }
+        let last = self.packets.get(count as usize - 1);
+        let once = last.filter(|packet| packet.retransmitted == 0);
+        let sent_at = once.map(|packet| packet.sent_at);
         self.remove_first(count as usize);
-        true
+        Some(Acknowledged { sent_at })
     }
 
     /// Removes packets whose origin is `age` ago, and returns their number (§4.6).
@@ -89,8 +104,16 @@ impl SendBuffer {
         count as u64
     }
 
+    /// Returns the bytes of payloads that no other connection shares.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.own_bytes
+    }
+
     fn remove_first(&mut self, count: usize) {
-        self.packets.drain(..count);
+        for removed in self.packets.drain(..count) {
+            let its = removed.key.map_or(0, |_| removed.payload.len());
+            self.own_bytes -= its;
+        }
         self.first += count as u64;
         self.sent_count = self.sent_count.saturating_sub(count);
         self.lost = self.lost.split_off(&self.first);
@@ -118,6 +141,16 @@ impl SendBuffer {
         count
     }
 
+    /// Returns the time at which a packet left, if it left once.
+    pub(crate) fn left_once_at(&self, index: u64) -> Option<Instant> {
+        let place = usize::try_from(index.checked_sub(self.first)?).ok()?;
+        let packet = self
+            .packets
+            .get(place)
+            .filter(|_| place < self.sent_count)?;
+        (packet.retransmitted == 0).then_some(packet.sent_at)
+    }
+
     /// Returns the part of a report that has left the buffer; its packets cannot be sent again.
     pub(crate) fn forgotten(&self, (first, last): (u64, u64)) -> Option<(u64, u64)> {
         (first < self.first).then(|| (first, last.min(self.first - 1)))
@@ -136,26 +169,51 @@ impl SendBuffer {
         }
     }
 
-    /// Returns whether a packet could leave. New packets need room in the window.
-    pub(crate) fn has_ready(&self, window: u64) -> bool {
-        let has_unsent = self.sent_count < self.packets.len();
-        !self.lost.is_empty() || (has_unsent && self.in_flight() < window)
+    /// Returns the time from which on a packet could leave. New packets need room in the window,
+    /// lost ones the budget.
+    pub(crate) fn ready_at(&self, window: u64, budget: &RepeatBudget) -> Option<Instant> {
+        if self.has_new(window) {
+            return Some(Instant::ZERO);
+        }
+        let lost = self.lost.first()?;
+        let lost = self.packets.get((lost - self.first) as usize)?;
+        Some(budget.allows_at(lost.payload.len() as u64))
     }
 
-    /// Takes the next packet that leaves: lost ones first.
-    pub(crate) fn depart(&mut self, now: Instant, window: u64) -> Option<Departure<'_>> {
-        if !self.has_ready(window) {
-            return None;
-        }
-        let lost = self.lost.pop_first();
+    fn has_new(&self, window: u64) -> bool {
+        self.sent_count < self.packets.len() && self.in_flight() < window
+    }
+
+    /// Takes the next packet that leaves: lost ones first, as far as the budget goes.
+    pub(crate) fn depart(
+        &mut self,
+        now: Instant,
+        window: u64,
+        budget: &mut RepeatBudget,
+    ) -> Option<Departure<'_>> {
+        let lost = self.lost.first().copied();
+        let lost = lost.filter(|lost| {
+            let packet = self.packets.get((lost - self.first) as usize);
+            packet.is_some_and(|packet| budget.allows(now, packet.payload.len() as u64))
+        });
         let place = match lost {
-            Some(index) => (index - self.first) as usize,
-            None => {
+            Some(index) => {
+                self.lost.remove(&index);
+                (index - self.first) as usize
+            }
+            None if self.has_new(window) => {
                 self.sent_count += 1;
                 self.sent_count - 1
             }
+            None => return None,
         };
         let packet = self.packets.get_mut(place)?;
+        let bytes = packet.payload.len() as u64;
+        if lost.is_some() {
+            budget.on_repeat(bytes);
+        } else {
+            budget.on_first(now, bytes);
+        }
         packet.sent_at = now;
         packet.retransmitted += u32::from(lost.is_some());
         Some(Departure {
@@ -178,7 +236,8 @@ mod tests {
 
     fn departures(buffer: &mut SendBuffer, now: Instant, window: u64) -> Vec<(u64, bool)> {
         let mut all = Vec::new();
-        while let Some(departure) = buffer.depart(now, window) {
+        let mut budget = RepeatBudget::new(now, 100);
+        while let Some(departure) = buffer.depart(now, window, &mut budget) {
             all.push((departure.index, departure.is_retransmission));
         }
         all
@@ -187,7 +246,7 @@ mod tests {
     fn filled(count: u64) -> SendBuffer {
         let mut buffer = SendBuffer::default();
         for index in 0..count {
-            buffer.push(at(index), vec![index as u8], None);
+            buffer.push(at(index), [index as u8].into(), None);
         }
         buffer
     }
@@ -198,11 +257,16 @@ mod tests {
         let first = departures(&mut buffer, at(10), 3);
         assert_eq!(first, [(0, false), (1, false), (2, false)]);
         assert_eq!(buffer.on_lost(at(60), (1, 9), RTT), 2);
-        assert!(buffer.acknowledge(2));
+        assert_eq!(
+            (buffer.left_once_at(1), buffer.left_once_at(3)),
+            (Some(at(10)), None)
+        );
+        let acknowledged = buffer.acknowledge(2).unwrap();
+        assert_eq!(acknowledged.sent_at, Some(at(10)));
         let then = departures(&mut buffer, at(60), 3);
         assert_eq!(then, [(2, true), (3, false), (4, false)]);
-        assert!(!buffer.acknowledge(9), "not sent yet");
-        assert!(buffer.acknowledge(5));
+        assert_eq!(buffer.acknowledge(9), None, "not sent yet");
+        assert!(buffer.acknowledge(5).is_some());
         assert_eq!((buffer.len(), buffer.end(), buffer.in_flight()), (0, 5, 0));
     }
 

@@ -8,6 +8,9 @@ use crate::entropy::Entropy;
 use crate::settings::KeyRefresh;
 use crate::wire::{KeyParity, SequenceNumber};
 
+/// Packets that one key encrypts at most: sequence numbers have 31 bits, and with the same number
+/// and key two packets would have the same key stream. A buffer's packets are left for repeats.
+const MAX_PACKETS: u64 = (1 << 31) - (1 << 20);
 /// Least time between two announcements of a key.
 const LEAST_RETRY: Duration = Duration::from_millis(100);
 
@@ -40,6 +43,13 @@ impl SendingKeys {
             announcement: None,
             entropy,
         }
+    }
+
+    /// Returns whether the key has encrypted as many packets as it may, and the peer has not
+    /// acknowledged the next one.
+    pub(crate) fn is_used_up(&self) -> bool {
+        let has_next = self.announcement.as_ref();
+        self.used >= MAX_PACKETS && !has_next.is_some_and(|next| next.is_acknowledged)
     }
 
     /// Encrypts a payload in place, and returns the key's parity.
@@ -140,5 +150,28 @@ mod tests {
         assert_eq!(sending.announces_at(rtt), None);
         assert_eq!(encrypt(&mut sending, 1), KeyParity::Odd);
         assert_eq!(encrypt(&mut sending, 9), KeyParity::Odd);
+    }
+    #[test]
+    fn a_key_is_used_up_before_numbers_repeat() {
+        let mut entropy = Entropy::new(&[3; SECRET_BYTES]);
+        let passphrase = Passphrase::new("correct horse").unwrap();
+        let keys = Keys::generate(&passphrase, KeyLength::Aes128, &mut entropy);
+        let plan = KeyRefresh {
+            packets: u64::MAX,
+            announced_before: 0,
+        };
+        let mut sending = SendingKeys::new(keys, plan, entropy);
+        sending.used = (1 << 31) - (1 << 20) - 1;
+        assert!(!sending.is_used_up());
+        sending.encrypt(SequenceNumber::new(0), &mut [0; 4]);
+        assert!(sending.is_used_up());
+        // With an acknowledged key, the next packet changes to it.
+        sending.plan.packets = 10;
+        sending.encrypt(SequenceNumber::new(1), &mut [0; 4]);
+        let message = sending.announce(Instant::ZERO).unwrap().to_vec();
+        sending.on_response(&message);
+        assert!(!sending.is_used_up());
+        sending.encrypt(SequenceNumber::new(2), &mut [0; 4]);
+        assert_eq!(sending.used, 1);
     }
 }

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, REPEATED_PERCENT};
+use zeroize::Zeroize;
 
 /// Shortest and longest passphrase in bytes (libsrt's `SRTO_PASSPHRASE`).
 const PASSPHRASE_BYTES: core::ops::RangeInclusive<usize> = 10..=79;
@@ -10,6 +11,12 @@ const PASSPHRASE_BYTES: core::ops::RangeInclusive<usize> = 10..=79;
 /// A passphrase of 10 to 79 bytes. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Passphrase(String);
+
+impl Drop for Passphrase {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl Passphrase {
     /// Takes a passphrase; `None` if its length does not fit.
@@ -69,6 +76,16 @@ pub enum MaxBandwidth {
     },
 }
 
+impl MaxBandwidth {
+    /// Returns the percentage of the input that retransmissions may have.
+    pub(crate) fn repeated_percent(self) -> u32 {
+        match self {
+            MaxBandwidth::Rate(_) => REPEATED_PERCENT,
+            MaxBandwidth::Input { overhead_percent } => overhead_percent,
+        }
+    }
+}
+
 /// Time of keys, in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRefresh {
@@ -101,6 +118,9 @@ pub struct Settings {
     pub peer_idle_timeout: Duration,
     /// Time for which a caller tries to connect.
     pub connect_timeout: Duration,
+    /// Whether a listener gives the place of other connections to this one, and this one's to none:
+    /// an input's.
+    pub keeps_place: bool,
 }
 
 impl Default for Settings {
@@ -119,6 +139,7 @@ impl Default for Settings {
             mtu: 1_500,
             peer_idle_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(3),
+            keeps_place: false,
         }
     }
 }

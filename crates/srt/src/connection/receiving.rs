@@ -141,10 +141,16 @@ impl Connection {
             // An encrypted connection takes no plain payload, which anybody could send.
             _ => false,
         };
-        if !is_readable {
+        // A packet without a key is no sign that keys are missing: anybody could send it.
+        if self.cipher.is_some() && header.key.is_none() {
             self.statistics.undecrypted_packets += 1;
             return;
         }
+        self.on_decrypted(now, is_readable);
+        if !is_readable {
+            return;
+        }
+        let receiving = &mut self.receiving;
         let bytes = payload.len();
         let due_at = receiving.clock.due_at(now, header.timestamp);
         let inserted = receiving.buffer.insert(index, payload, due_at);

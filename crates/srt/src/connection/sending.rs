@@ -1,6 +1,8 @@
 //! The sender's part of a connection.
 
-use anabranch_units::{Duration, Instant};
+use std::sync::Arc;
+
+use anabranch_units::{Duration, Instant, RepeatBudget};
 
 use super::{Agreement, Connection, SendError};
 use crate::pacer::Pacer;
@@ -30,6 +32,7 @@ pub(super) struct Sending {
     buffer: SendBuffer,
     sequence: Unwrapped,
     pacer: Pacer,
+    budget: RepeatBudget,
     /// Packets that may be in flight.
     window: u64,
     own_window: u64,
@@ -47,6 +50,7 @@ impl Sending {
             buffer: SendBuffer::default(),
             sequence: Unwrapped::new(agreement.initial_sequence),
             pacer: Pacer::new(settings.max_bandwidth),
+            budget: RepeatBudget::new(now, settings.max_bandwidth.repeated_percent()),
             window: own_window
                 .min(u64::from(agreement.agreed.peer_window))
                 .max(1),
@@ -55,6 +59,11 @@ impl Sending {
             last_origin_at: None,
             progressed_at: now,
         }
+    }
+
+    /// Returns the bytes of packets that no other connection shares.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.buffer.own_bytes()
     }
 
     /// Returns the number of packets that are not acknowledged.
@@ -70,7 +79,7 @@ impl Sending {
     pub(super) fn push(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        payload: &Arc<[u8]>,
         keys: Option<&mut SendingKeys>,
         most: usize,
     ) -> Result<(), SendError> {
@@ -79,8 +88,14 @@ impl Sending {
         }
         self.pacer.on_input(now, payload.len() + OVERHEAD_BYTES);
         let sequence = self.sequence.number(self.buffer.end());
-        let mut payload = payload.to_vec();
-        let key = keys.map(|keys| keys.encrypt(sequence, &mut payload));
+        let (payload, key) = match keys {
+            None => (Arc::clone(payload), None),
+            Some(keys) => {
+                let mut encrypted = payload.to_vec();
+                let key = keys.encrypt(sequence, &mut encrypted);
+                (encrypted.into(), Some(key))
+            }
+        };
         self.buffer.push(now, payload, key);
         self.last_origin_at = Some(now);
         Ok(())
@@ -93,8 +108,8 @@ impl Sending {
 
     /// Returns the time of the next action.
     pub(super) fn next_at(&self, rtt: &Rtt) -> Option<Instant> {
-        let is_ready = self.buffer.has_ready(self.window);
-        let next_at = is_ready.then(|| self.pacer.next_at());
+        let ready_at = self.buffer.ready_at(self.window, &self.budget);
+        let next_at = ready_at.map(|at| at.max(self.pacer.next_at()));
         next_at.into_iter().chain(self.probes_at(rtt)).min()
     }
 
@@ -132,9 +147,12 @@ impl Connection {
         let sending = &mut self.sending;
         let near = sending.buffer.end();
         if let Some(index) = sending.sequence.index(ack.next, near)
-            && sending.buffer.acknowledge(index)
+            && let Some(acknowledged) = sending.buffer.acknowledge(index)
         {
             sending.progressed_at = now;
+            if let Some(sent_at) = acknowledged.sent_at {
+                self.rtt.on_answered(now.saturating_since(sent_at));
+            }
         }
         let Some(report) = ack.report else {
             return;
@@ -159,8 +177,12 @@ impl Connection {
                 return;
             };
             behind = last + 1;
-            let shortest = self.rtt.shortest();
-            let lost = sending.buffer.on_lost(now, (first, last), shortest);
+            // The packet behind a gap causes its first report.
+            if let Some(sent_at) = sending.buffer.left_once_at(last + 1) {
+                self.rtt.on_answered(now.saturating_since(sent_at));
+            }
+            let repeats_after = self.rtt.repeats_after();
+            let lost = sending.buffer.on_lost(now, (first, last), repeats_after);
             self.statistics.reported_lost_packets += lost;
             if let Some((first, last)) = sending.buffer.forgotten((first, last)) {
                 let request = Control::DropRequest {
@@ -180,7 +202,9 @@ impl Connection {
         }
         let (began_at, destination) = (self.began_at, self.peer_id);
         let sending = &mut self.sending;
-        let departure = sending.buffer.depart(now, sending.window)?;
+        let departure = sending
+            .buffer
+            .depart(now, sending.window, &mut sending.budget)?;
         let outgoing = departure.packet;
         let origin = outgoing.origin_at.saturating_since(began_at);
         let header = DataHeader {

@@ -49,9 +49,16 @@ impl<'a> Conclusion<'a> {
     }
 
     /// Asks for the settings of the connection.
+    ///
+    /// # Errors
+    /// The caller is refused, or only one end has a passphrase: all that costs no key to find out.
     pub(super) fn settings(&self, admit: &mut Admit<'_>) -> Result<Settings, Rejection> {
         self.handshake?;
-        admit(&self.request)
+        let settings = admit(&self.request)?;
+        if settings.passphrase.is_some() != self.key_material.is_some() {
+            return Err(Rejection::Unsecure);
+        }
+        Ok(settings)
     }
 
     /// Returns the keys.

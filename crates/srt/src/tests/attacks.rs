@@ -1,16 +1,20 @@
 //! Strangers, forged packets and nonsense.
 
 use core::net::SocketAddr;
+use std::sync::Arc;
 
 use anabranch_units::{Duration, Instant};
 use proptest::prelude::*;
 
+use super::libsrt::{FIRST, RECEIVER, SENDER};
 use super::network::{World, caller_address, entropy};
-use crate::listener::{Listener, MAX_CONNECTIONS, Request};
+use super::recovery::ours;
+use crate::listener::{Listener, MAX_BUFFERED_BYTES, MAX_CONNECTIONS, Request};
 use crate::settings::{Passphrase, Settings};
 use crate::wire::handshake::{Handshake, HandshakeType};
-use crate::wire::{Control, DataHeader, Packet, SequenceNumber};
-use crate::{Caller, Rejection};
+use crate::wire::loss_list::{LossList, append};
+use crate::wire::{Ack, Control, DataHeader, Packet, SequenceNumber};
+use crate::{Caller, CloseReason, Rejection};
 
 fn now() -> Instant {
     Instant::from_secs(100)
@@ -74,25 +78,205 @@ fn refusal(answer: &[u8]) -> Option<Rejection> {
     }
 }
 
-#[test]
-fn connections_are_bounded_and_the_next_caller_is_told() {
-    let mut listener = Listener::new(now(), entropy(0));
-    let mut refused = Vec::new();
-    for seed in 1..=MAX_CONNECTIONS as u64 + 1 {
-        let mut caller = caller(seed);
-        let at = now() + Duration::from_secs(seed);
-        let mut exchange = |datagram: Vec<u8>| {
-            let mut admit = |_: &Request| Ok(Settings::default());
-            listener.handle_datagram(at, caller_address(), &datagram, &mut admit);
-            listener.poll_transmit(at).map(|(_, answer)| answer)
-        };
-        let answer = exchange(caller.poll_transmit(now()).unwrap()).unwrap();
-        caller.handle_datagram(now(), &answer);
-        let answer = exchange(caller.poll_transmit(now()).unwrap());
-        refused.extend(answer.and_then(|answer| refusal(&answer)));
+/// Connects a caller at `from`. Returns the cause of a refusal; `None` also without an answer.
+fn connect(
+    listener: &mut Listener,
+    at: Instant,
+    (seed, from): (u64, SocketAddr),
+    (calling, admitted): (Settings, Settings),
+) -> Option<Rejection> {
+    let to = ([198, 51, 100, 1], 9_000).into();
+    let mut caller = Caller::new(now(), to, None, calling, entropy(seed));
+    let mut exchange = |datagram: Vec<u8>| {
+        let mut admit = |_: &Request| Ok(admitted.clone());
+        listener.handle_datagram(at, from, &datagram, &mut admit);
+        let mut all = core::iter::from_fn(|| listener.poll_transmit(at));
+        let answer = all.by_ref().filter(|(to, _)| *to == from).last();
+        answer.map(|(_, answer)| answer)
+    };
+    let answer = exchange(caller.poll_transmit(now()).unwrap()).unwrap();
+    caller.handle_datagram(now(), &answer);
+    exchange(caller.poll_transmit(now()).unwrap()).and_then(|answer| refusal(&answer))
+}
+
+fn input() -> Settings {
+    Settings {
+        keeps_place: true,
+        ..Settings::default()
     }
-    assert_eq!(listener.connection_count(), MAX_CONNECTIONS);
-    assert_eq!(refused, [Rejection::Resource]);
+}
+
+#[test]
+fn strangers_fill_a_listener_and_an_input_gets_a_place_and_keeps_it() {
+    let mut listener = Listener::new(now(), entropy(0));
+    let stranger = |seed: u64| SocketAddr::from(([192, 0, 2, 1], 1_000 + seed as u16));
+    let plain = || (Settings::default(), Settings::default());
+    let at = |seed: u64| now() + Duration::from_secs(seed);
+    for seed in 1..=100 {
+        let refused = connect(&mut listener, at(seed), (seed, stranger(seed)), plain());
+        assert_eq!(refused, None, "the idlest of its network made room");
+        assert_eq!(
+            listener.connection_count(),
+            MAX_CONNECTIONS.min(seed as usize)
+        );
+    }
+    let camera = ([203, 0, 113, 7], 5_000).into();
+    let settings = (Settings::default(), input());
+    assert_eq!(
+        connect(&mut listener, at(101), (101, camera), settings),
+        None
+    );
+    for seed in 102..=300 {
+        connect(&mut listener, at(seed), (seed, stranger(seed)), plain());
+    }
+    let ids = listener.connection_ids();
+    let mut inputs = ids.iter().filter(|&&id| {
+        let connection = listener.connection(id).unwrap();
+        connection.keeps_place() && connection.closed().is_none()
+    });
+    assert!(inputs.next().is_some(), "the camera is still there");
+    let closed = core::iter::from_fn(|| listener.poll_event());
+    let closed = closed.filter(|event| matches!(event, crate::Event::Closed(..)));
+    assert!(closed.count() >= 200, "each is reported");
+}
+
+#[test]
+fn a_listener_full_of_inputs_refuses() {
+    let mut listener = Listener::new(now(), entropy(0));
+    for seed in 1..=MAX_CONNECTIONS as u64 {
+        let from = ([192, 0, 2, seed as u8], 9).into();
+        let at = now() + Duration::from_secs(seed);
+        let settings = (Settings::default(), input());
+        assert_eq!(connect(&mut listener, at, (seed, from), settings), None);
+    }
+    let from = ([203, 0, 113, 7], 9).into();
+    let at = now() + Duration::from_secs(100);
+    let refused = connect(
+        &mut listener,
+        at,
+        (100, from),
+        (Settings::default(), input()),
+    );
+    assert_eq!(refused, Some(Rejection::Resource));
+}
+
+/// Checks that neither conclusions that are refused nor those of one host that derive a key keep a
+/// caller with the passphrase out.
+#[test]
+fn conclusions_of_one_host_keep_no_other_out() {
+    let secret = |text: &str| Settings {
+        passphrase: Passphrase::new(text),
+        ..Settings::default()
+    };
+    for (calling, expected) in [
+        (Settings::default(), Rejection::Unsecure),
+        (secret("wrong horses"), Rejection::BadSecret),
+    ] {
+        let mut listener = Listener::new(now(), entropy(0));
+        let mut refused = 0;
+        for millis in 0..2_000 {
+            let at = now() + Duration::from_millis(millis);
+            let from = ([192, 0, 2, 1], 1_000 + millis as u16).into();
+            let settings = (calling.clone(), secret("correct horse"));
+            let refusal = connect(&mut listener, at, (millis, from), settings);
+            refused += u64::from(refusal == Some(expected));
+            if millis % 250 == 249 {
+                let from = ([203, 0, 113, 7], 1_000 + millis as u16).into();
+                let before = listener.connection_count();
+                let settings = (secret("correct horse"), secret("correct horse"));
+                connect(&mut listener, at, (millis, from), settings);
+                assert_eq!(listener.connection_count(), before + 1, "at {millis} ms");
+            }
+        }
+        // Keys are derived for 32 at once and 20 a second.
+        let is_cheap = expected == Rejection::Unsecure;
+        let range = if is_cheap { 2_000..=2_000 } else { 70..=72 };
+        assert!(range.contains(&refused), "{expected}: {refused}");
+    }
+}
+
+/// Checks the memory of callers that acknowledge nothing: packets without a key are the output's,
+/// and those with one have a total.
+#[test]
+fn silent_callers_share_the_memory_of_an_output() {
+    for passphrase in [None, Passphrase::new("correct horse")] {
+        let settings = Settings {
+            passphrase,
+            peer_latency: Duration::from_secs(65),
+            flow_window: 25_600,
+            ..Settings::default()
+        };
+        let mut listener = Listener::new(now(), entropy(0));
+        for seed in 1..=8 {
+            let from = ([192, 0, 2, seed as u8], 9).into();
+            let both = (settings.clone(), settings.clone());
+            assert_eq!(connect(&mut listener, now(), (seed, from), both), None);
+        }
+        let ids = listener.connection_ids();
+        for _ in 0..20_000 {
+            let payload: Arc<[u8]> = [7; 1_316].into();
+            for &id in &ids {
+                let _ = listener.send(now(), id, &payload);
+            }
+            assert!(Arc::strong_count(&payload) == 9 || settings.passphrase.is_some());
+        }
+        let own = ids.iter().filter_map(|&id| {
+            let connection = listener.connection(id)?;
+            Some(connection.own_sending_bytes())
+        });
+        let own: Vec<usize> = own.collect();
+        let all: usize = own.iter().sum();
+        assert!(all <= MAX_BUFFERED_BYTES + 8 * 1_316, "{all}");
+        let is_shared = settings.passphrase.is_none();
+        assert_eq!(all == 0, is_shared, "{own:?}");
+        assert!(is_shared || own.iter().all(|&its| its >= MAX_BUFFERED_BYTES / 9));
+    }
+}
+
+/// Checks a receiver that reports everything missing each millisecond, and no round trip.
+#[test]
+fn a_receiver_that_asks_without_end_gets_a_quarter_more() {
+    let mut connection = ours(SENDER, RECEIVER, 0, now());
+    let (mut packets, mut departures) = (0_u64, 0_u64);
+    let report = crate::wire::control::Report {
+        rtt: Duration::ZERO,
+        rtt_variation: Duration::ZERO,
+        available_packets: 8_192,
+        packets_per_second: 0,
+        capacity: 0,
+        bytes_per_second: 0,
+    };
+    for millis in 0..60_000_u64 {
+        let at = now() + Duration::from_millis(millis);
+        if millis % 2 == 0 {
+            connection.send(at, &[7; 1_316]).unwrap();
+            packets += 1;
+        }
+        // 40 ms later something is acknowledged for once.
+        let next = FIRST.after(if millis < 41 { 0 } else { 1 });
+        let ack = Control::Ack(Ack {
+            number: 1 + millis as u32,
+            next,
+            report: Some(report),
+        });
+        connection.handle_datagram(at, &ack.to_packet(0, SENDER));
+        if packets > 1 {
+            let mut list = Vec::new();
+            let oldest = packets.saturating_sub(1_000).max(1);
+            append(&mut list, (FIRST.after(oldest), FIRST.after(packets - 2)));
+            let nak = Control::Nak(LossList::new(&list));
+            connection.handle_datagram(at, &nak.to_packet(0, SENDER));
+        }
+        connection.handle_timeout(at);
+        while let Some(datagram) = connection.poll_transmit(at) {
+            departures += u64::from(datagram[0] < 0x80);
+        }
+    }
+    let repeated = departures - packets;
+    // Half a megabyte beside a quarter.
+    let most = packets / 4 + 500_000 / 1_316;
+    assert!(repeated <= most, "{repeated} of {packets}");
+    assert!(repeated >= packets / 5, "{repeated}: it asks for nothing");
 }
 
 #[test]
@@ -134,6 +318,45 @@ fn plain_packets_and_other_addresses_change_nothing_of_an_encrypted_connection()
         (connection.closed(), connection.buffered_bytes()),
         (None, 0)
     );
+}
+
+/// Checks a sender whose message with the next key was lost: a receiver that stays would be mute.
+#[test]
+fn a_receiver_that_cannot_decrypt_ends_the_connection() {
+    let settings = Settings {
+        passphrase: Passphrase::new("correct horse"),
+        ..Settings::default()
+    };
+    let mut world = World::new(1, settings.clone(), settings);
+    world.caller.set_initial_sequence(9);
+    let id = world.connect();
+    let destination = world.listener.connection(id).unwrap().local_id();
+    let began_at = world.now;
+    while world.calling().closed().is_none() {
+        let header = DataHeader {
+            sequence: SequenceNumber::new(9),
+            key: Some(crate::wire::KeyParity::Odd),
+            is_retransmitted: false,
+            message: 1,
+            timestamp: 0,
+            destination,
+        };
+        let now = world.now;
+        let mut admit = |_: &Request| Err(Rejection::Peer);
+        let packet = header.to_packet(&[7; 1_316]);
+        world
+            .listener
+            .handle_datagram(now, caller_address(), &packet, &mut admit);
+        world.run_for(Duration::from_millis(10));
+        assert!(world.now < began_at + Duration::from_secs(5), "it is mute");
+    }
+    assert!(world.now >= began_at + Duration::from_secs(3));
+    assert_eq!(world.calling().closed(), Some(CloseReason::Peer));
+    let is_reason = |event: &crate::Event| match event {
+        crate::Event::Closed(its, _, reason) => (*its, *reason) == (id, CloseReason::Undecryptable),
+        _ => false,
+    };
+    assert!(world.events.iter().any(is_reason), "{:?}", world.events);
 }
 
 proptest! {

@@ -99,7 +99,12 @@ enum Receiving {
     Libsrt(Box<Receiver>),
 }
 
-fn ours(local_id: u32, peer_id: u32, peer_timestamp: u32, now: Instant) -> Box<Connection> {
+pub(super) fn ours(
+    local_id: u32,
+    peer_id: u32,
+    peer_timestamp: u32,
+    now: Instant,
+) -> Box<Connection> {
     let agreement = Agreement {
         began_at: Instant::ZERO,
         local_id,
