@@ -77,7 +77,7 @@ fn marked(slot: u64, name: &Id) -> [u8; 8 + MAC_AT] {
 }
 
 /// Returns an address as a number; IPv4 and IPv4 within IPv6 are the same.
-pub(crate) fn bits(address: IpAddr) -> u128 {
+fn bits(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits(),

@@ -4,34 +4,31 @@
 use core::cmp::Reverse;
 use core::net::IpAddr;
 
-use crate::names::bits;
+use anabranch_units::Network;
 
-/// Maximum number of groups.
-pub const MAX_GROUPS: usize = 64;
-/// Maximum number of groups of one network. A sender has one, and for ten seconds those that it has
-/// left.
-pub const MAX_GROUPS_OF_NETWORK: usize = 8;
+/// Maximum number of groups, of about 1 kB and a socket each. The SRT listener accepts 64 of them.
+pub const MAX_GROUPS: usize = 256;
+/// Maximum number of groups of one network. Carriers' NAT gives many customers one address. A
+/// stranger behind it must register all of these groups within three round trips, in which the SRT
+/// listener accepts another sender.
+pub const MAX_GROUPS_OF_NETWORK: usize = 128;
 
 /// Network from which a sender registers. Providers give a customer one IPv4 address or a few, and
 /// an IPv6 network of 48 to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Network: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
-    network: u128,
-    /// Host: an IPv4 address, or the first 64 bits of an IPv6 address.
-    host: u128,
+    /// Largest network: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address.
+    network: Network,
+    host: Network,
 }
 
 impl From<IpAddr> for Origin {
     fn from(address: IpAddr) -> Self {
-        let bits = bits(address);
-        let (network_bits, host_bits) = match address.to_canonical() {
-            IpAddr::V4(_) => (8, 0),
-            IpAddr::V6(_) => (80, 64),
-        };
+        let host = Network::host(address);
+        let largest = Network::around(address).last();
         Origin {
-            network: bits >> network_bits << network_bits,
-            host: bits >> host_bits << host_bits,
+            network: largest.map_or(host, |(network, _)| network),
+            host,
         }
     }
 }
@@ -113,8 +110,9 @@ mod tests {
     #[test]
     fn a_full_network_gives_up_its_own_and_of_its_hosts_the_most_crowded() {
         let mut addresses: Vec<_> = (0..4).map(|host| format!("192.0.2.{host}")).collect();
-        addresses.extend(vec!["192.0.2.9".to_owned(); 3]);
+        addresses.extend(vec!["192.0.2.9".to_owned(); MAX_GROUPS_OF_NETWORK - 5]);
         addresses.push("198.51.100.1".to_owned());
+        let last = addresses.len();
         assert_eq!(
             given_up(&places(addresses.clone()), origin("192.0.2.7")),
             Ok(None)
@@ -124,12 +122,15 @@ mod tests {
         let asked = |places: &[Place<usize>], from: &str| given_up(places, origin(from));
         assert_eq!(asked(&places, "192.0.2.7"), Ok(Some(4)));
         assert_eq!(asked(&places, "198.51.100.1"), Ok(None));
-        for id in [4, 5, 6] {
-            places[id].is_accepted = true;
+        for place in places
+            .iter_mut()
+            .filter(|place| (4..last - 1).contains(&place.id))
+        {
+            place.is_accepted = true;
         }
         assert_eq!(asked(&places, "192.0.2.7"), Ok(Some(0)));
         assert_eq!(asked(&places, "192.0.2.3"), Ok(Some(3)), "its own first");
-        for place in places.iter_mut().filter(|place| place.id != 7) {
+        for place in places.iter_mut().filter(|place| place.id != last - 1) {
             place.is_accepted = true;
         }
         assert_eq!(asked(&places, "192.0.2.7"), Err(NoPlace), "not another's");

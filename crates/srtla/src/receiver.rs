@@ -1,6 +1,6 @@
 //! Groups of links: registration, acknowledgements, timeouts.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_units::{Duration, Instant};
@@ -85,6 +85,7 @@ pub struct Receiver {
 #[derive(Debug)]
 struct Group {
     id: Box<Id>,
+    address: IpAddr,
     origin: Origin,
     links: Vec<Link>,
     /// The link of the newest datagram of SRT, which gets the listener's answers.
@@ -190,6 +191,11 @@ impl Receiver {
         group.flat_map(Group::addresses)
     }
 
+    /// Returns the address from which a group was registered.
+    pub fn address(&self, group: GroupId) -> Option<IpAddr> {
+        self.groups.get(&group).map(|group| group.address)
+    }
+
     /// Returns whether a link of a registered sender is at this address.
     pub fn has_link(&self, address: SocketAddr) -> bool {
         self.members.contains_key(&address)
@@ -207,7 +213,8 @@ impl Receiver {
     /// Founds the group of a name that was given to a sender; `None` if it was not, or if there is
     /// no place.
     fn found(&mut self, now: Instant, id: &Id) -> Option<GroupId> {
-        let origin = Origin::from(self.names.address(now, id)?);
+        let address = self.names.address(now, id)?;
+        let origin = Origin::from(address);
         let places = self.groups.iter().map(|(&id, group)| Place {
             id,
             origin: group.origin,
@@ -222,6 +229,7 @@ impl Receiver {
             group,
             Group {
                 id: Box::new(*id),
+                address,
                 origin,
                 links: Vec::new(),
                 latest: None,

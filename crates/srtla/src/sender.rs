@@ -18,7 +18,7 @@ mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, REPEATED_PERCENT, RepeatBudget};
 
 use crate::names::SECRET_BYTES;
 use crate::receiver::MAX_LINKS;
@@ -130,6 +130,8 @@ pub struct Sender {
     fresh: VecDeque<u64>,
     again: BTreeSet<u64>,
     queued_bytes: u64,
+    /// Limit on packets that leave again, for any reason.
+    budget: RepeatBudget,
     /// Packets that the receiver misses, while they are on their way.
     wanted: BTreeSet<u64>,
     /// Highest number of media so far; `None` before the first.
@@ -163,6 +165,7 @@ impl Sender {
             fresh: VecDeque::new(),
             again: BTreeSet::new(),
             queued_bytes: 0,
+            budget: RepeatBudget::new(now, REPEATED_PERCENT),
             wanted: BTreeSet::new(),
             highest: None,
             highest_arrived: 0,

@@ -249,6 +249,66 @@ fn a_limited_link_keeps_its_limit() {
 }
 
 /// A datagram of either side, valid or not.
+/// Checks a receiver that acknowledges nothing, and reports the packets of the last second missing
+/// each 10 ms.
+#[test]
+fn a_receiver_that_asks_without_end_gets_a_quarter_more() {
+    let mut bed = Bed::new(&[20, 70]);
+    bed.stream(2_000);
+    let before = bed.sender.counters();
+    bed.tamper(|_, way, _, datagram| {
+        let is_ack = matches!(kind(&datagram), 0x8002 | 0x9100);
+        (way == Way::There || !is_ack).then_some(datagram)
+    });
+    for _ in 0..3_000 {
+        bed.stream(10);
+        let newest = 700 + bed.sender.counters().taken_packets as u32 - 1;
+        for link in 0..2 {
+            let report = report(newest - 400, newest);
+            bed.sender.handle_link(bed.now(), LinkId(link), &report);
+        }
+    }
+    let counters = bed.sender.counters();
+    let taken = counters.taken_packets - before.taken_packets;
+    let again = counters.sent_again - before.sent_again;
+    assert!(again <= taken / 4 + 1_000, "{again} of {taken}");
+    assert!(
+        again >= taken / 20,
+        "{again} of {taken}: it asks for nothing"
+    );
+    assert_eq!(bed.missing(), 0);
+}
+
+/// Returns a report of SRT that the packets from `first` to `last` are missing.
+fn report(first: u32, last: u32) -> Vec<u8> {
+    let words = [0x8003_0000, 0, 0, 0, 1 << 31 | first, last];
+    words.into_iter().flat_map(u32::to_be_bytes).collect()
+}
+
+/// Checks reports that have crossed the acknowledgements of a link: SRT's own are withheld.
+#[test]
+fn reports_of_packets_that_a_link_has_just_acknowledged_are_old() {
+    let mut bed = Bed::new(&[20]);
+    bed.stream(2_000);
+    bed.tamper(|_, way, _, datagram| {
+        (way == Way::There || kind(&datagram) != 0x8002).then_some(datagram)
+    });
+    for _ in 0..100 {
+        bed.stream(10);
+        let newest = 700 + bed.sender.counters().taken_packets as u32 - 1;
+        // 60 to 180 ms old.
+        bed.sender
+            .handle_link(bed.now(), LinkId(0), &report(newest - 70, newest - 24));
+    }
+    assert_eq!(bed.sender.counters().sent_again, 0);
+    let newest = 700 + bed.sender.counters().taken_packets as u32 - 1;
+    // 300 ms after the acknowledgement it was lost behind the link.
+    bed.sender
+        .handle_link(bed.now(), LinkId(0), &report(newest - 140, newest - 130));
+    bed.stream(100);
+    assert_eq!(bed.sender.counters().sent_again, 11);
+}
+
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let kinds = prop::sample::select(vec![
         0x9000_u16, 0x9100, 0x9201, 0x9202, 0x9210, 0x9211, 0x8000, 0x8002, 0x8003, 0x8005, 0, 1,

@@ -241,7 +241,7 @@ fn links_and_groups_are_bounded() {
     let sender = Sender::new(1, 1..=MAX_LINKS as u16);
     let group = sender.register(&mut receiver, at(0));
     let named = sender.ask(&mut receiver, at(0));
-    let refused = receiver.handle_link(at(0), address(99), &named);
+    let refused = receiver.handle_link(at(0), address(9_999), &named);
     assert_eq!(refused, Taken::Answer(wire::refused()));
     let another = |receiver: &mut Receiver, seed: usize| {
         let port = 100 + seed as u16;
@@ -252,7 +252,7 @@ fn links_and_groups_are_bounded() {
     }
     assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
     assert_eq!(receiver.links(group).count(), MAX_LINKS);
-    another(&mut receiver, 99);
+    another(&mut receiver, MAX_GROUPS_OF_NETWORK + 1);
     assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
     assert_eq!(receiver.links(group).count(), 0, "the oldest");
     assert_eq!(receiver.members.len(), MAX_GROUPS_OF_NETWORK);

@@ -38,6 +38,11 @@ impl Sender {
         let datagram = kept.bytes.to_vec();
         self.queued_bytes = self.queued_bytes.saturating_sub(datagram.len() as u64);
         self.counters.sent_again += u64::from(is_again);
+        if is_again {
+            self.budget.on_repeat(datagram.len() as u64);
+        } else {
+            self.budget.on_first(now, datagram.len() as u64);
+        }
         let its = self.link_mut(link)?;
         its.on_media(now, number, datagram.len(), is_again);
         Some(Transmit { link, datagram })
@@ -100,10 +105,14 @@ impl Sender {
         let patience = self.latency / 4;
         let mut limited = Vec::new();
         let mut chosen = None;
+        let budget = &mut self.budget;
         for &number in self.again.iter().chain(&self.fresh).take(MAX_PLANNED) {
             let Some(kept) = self.memory.get(number) else {
                 continue;
             };
+            if kept.copy_count > 0 && !budget.allows(now, kept.bytes.len() as u64) {
+                continue;
+            }
             let best = best(&mut plans, now, patience)?;
             if best.start <= now {
                 chosen = Some((best.id, number));

@@ -194,3 +194,29 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
     let naks = receiver.handle_srt(at(10_000), group, &answer(0x8003));
     assert_eq!(naks, attacker.links);
 }
+
+/// Checks a stranger behind the same carrier's address. It registers 100 groups a second while the
+/// SRT listener answers another sender within a second.
+#[test]
+fn a_sender_that_shares_its_address_with_a_stranger_is_accepted() {
+    let mut receiver = receiver();
+    let sender = true_sender();
+    let shared = sender.links[0].ip();
+    for seed in 0..300_u16 {
+        let from = SocketAddr::new(shared, 10_000 + seed);
+        let mut stranger = sender_at(0, [from]);
+        stranger.half[..2].copy_from_slice(&seed.to_be_bytes());
+        stranger.register(&mut receiver, at(10 * u64::from(seed)));
+    }
+    let group = sender.register(&mut receiver, at(3_000));
+    for seed in 300..400_u16 {
+        let from = SocketAddr::new(shared, 10_000 + seed);
+        let mut stranger = sender_at(0, [from]);
+        stranger.half[..2].copy_from_slice(&seed.to_be_bytes());
+        stranger.register(&mut receiver, at(10 * u64::from(seed)));
+    }
+    receiver.handle_link(at(4_000), sender.links[0], &video(0));
+    receiver.handle_srt(at(4_000), group, &answer(0x8002));
+    assert!(receiver.accepted_links(at(4_000)).count() >= 1);
+    assert_eq!(receiver.address(group), Some(shared));
+}
