@@ -8,6 +8,8 @@
 //! no reader sees when they were written.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use anabranch_core::{ClockOffset, FrameId, FramePart, ReceivedFrame};
 use anabranch_units::{Importance, Instant};
@@ -21,6 +23,40 @@ use super::spread::{by_arrival, evenly};
 /// Maximum number of bytes that wait, since the peer chooses both latency and rate. Chosen: 30 s of
 /// 70 Mbit/s. If more wait, the oldest leave before their time.
 const MAX_WAITING_BYTES: usize = 256 << 20;
+
+/// Bytes that wait in all playouts of the program. Beyond, each has an equal share: many senders
+/// with long latencies leave the memory to one another.
+const MAX_ALL_WAITING_BYTES: usize = 512 << 20;
+
+/// Memory of all playouts of a program, or of a test.
+#[derive(Clone, Debug, Default)]
+struct Memory(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicUsize,
+    playouts: AtomicUsize,
+}
+
+static MEMORY: LazyLock<Memory> = LazyLock::new(Memory::default);
+
+impl Memory {
+    fn enter(&self) {
+        self.0.playouts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave(&self, bytes: usize) {
+        self.0.playouts.fetch_sub(1, Ordering::Relaxed);
+        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns whether a playout with `bytes` has more than its share.
+    fn is_exceeded(&self, bytes: usize) -> bool {
+        let playouts = self.0.playouts.load(Ordering::Relaxed).max(1);
+        let is_full = self.0.bytes.load(Ordering::Relaxed) > MAX_ALL_WAITING_BYTES;
+        bytes > MAX_WAITING_BYTES || (is_full && bytes > MAX_ALL_WAITING_BYTES / playouts)
+    }
+}
 
 /// Bytes that leave together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +79,7 @@ pub struct Playout {
     /// Waiting frames, in the order of their times.
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
+    memory: Memory,
     /// Capture time of the last frame, by the sender's clock.
     last_captured_at: Option<Instant>,
     /// Whether a key frame has arrived; a stream without video has none.
@@ -77,10 +114,21 @@ struct Parted {
     passed: usize,
 }
 
+impl Drop for Playout {
+    fn drop(&mut self) {
+        self.memory.leave(self.waiting_bytes);
+    }
+}
+
 impl Playout {
     /// Creates the playout of a new session. `is_spread`: whether the output shows when the bytes
     /// of a frame leave.
     pub fn new(buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
+        Playout::within(MEMORY.clone(), buffer, is_spread, now)
+    }
+
+    fn within(memory: Memory, buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
+        memory.enter();
         Playout {
             buffer,
             is_spread,
@@ -88,6 +136,7 @@ impl Playout {
             offset: ClockOffset::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            memory,
             last_captured_at: None,
             has_pictures: false,
             parted: Parted::default(),
@@ -179,7 +228,9 @@ impl Playout {
 
     fn wait(&mut self, waiting: Waiting) {
         if !waiting.bytes.is_empty() {
-            self.waiting_bytes += waiting.bytes.len();
+            let bytes = waiting.bytes.len();
+            self.waiting_bytes += bytes;
+            self.memory.0.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.waiting.push_back(waiting);
         }
     }
@@ -208,7 +259,7 @@ impl Playout {
     /// Returns when the next bytes are due.
     pub fn next_at(&self) -> Option<Instant> {
         let (_, at) = self.waiting.front()?.groups.front()?;
-        match self.waiting_bytes > MAX_WAITING_BYTES {
+        match self.memory.is_exceeded(self.waiting_bytes) {
             true => Some(Instant::ZERO),
             false => Some(self.due_at(*at)),
         }
@@ -217,7 +268,7 @@ impl Playout {
     /// Takes the next bytes, if they are due.
     pub fn pop(&mut self, now: Instant) -> Option<Piece> {
         let mut len = 0;
-        let mut is_over = self.waiting_bytes > MAX_WAITING_BYTES;
+        let mut is_over = self.memory.is_exceeded(self.waiting_bytes);
         self.has_overflowed |= is_over;
         let groups = &self.waiting.front()?.groups;
         let mut count = 0;
@@ -240,7 +291,9 @@ impl Playout {
             begins_key_frame: begin == 0 && front.is_key,
             bytes: front.bytes[begin..front.gone].to_vec(),
         };
-        self.waiting_bytes -= piece.bytes.len();
+        let bytes = piece.bytes.len();
+        self.waiting_bytes -= bytes;
+        self.memory.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if front.groups.is_empty() {
             self.waiting.pop_front();
         }
@@ -253,10 +306,12 @@ impl Playout {
         self.is_overflow_reported |= is_new;
         is_new.then(|| {
             format!(
-                "a latency of {} at this rate takes more than {} MiB, the most that may wait: \
-                 bytes leave early. Ask for a shorter --latency at both ends",
+                "a latency of {} at this rate takes more than {} MiB, the most that may wait, or \
+                 more than its share in {} MiB of all senders: bytes leave early. Ask for a \
+                 shorter --latency at both ends",
                 self.buffer,
                 MAX_WAITING_BYTES >> 20,
+                MAX_ALL_WAITING_BYTES >> 20,
             )
         })
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_net::Clock;
-use anabranch_net::local_address;
+use anabranch_net::{listen, local_address};
 use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, SECRET_BYTES, Taken};
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow};
@@ -33,6 +34,20 @@ const AT_ONCE: usize = 64;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
+/// Addresses from which groups were registered, by the sockets through which relays of this program
+/// pass them on to an SRT listener. The listener limits callers by them.
+static ORIGINS: Mutex<BTreeMap<SocketAddr, IpAddr>> = Mutex::new(BTreeMap::new());
+
+/// Returns the origin of a datagram that has come from `caller`.
+pub(super) fn origin(caller: SocketAddr) -> IpAddr {
+    // No relay has a socket at another address.
+    if !caller.ip().is_loopback() {
+        return caller.ip();
+    }
+    let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    origins.get(&caller).copied().unwrap_or(caller.ip())
+}
+
 /// The relay's thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Relay {
@@ -90,10 +105,40 @@ struct Hands {
     local_addresses: BTreeMap<SocketAddr, IpAddr>,
     seen: Links,
     /// Socket of each group towards the SRT listener.
-    answers: BTreeMap<GroupId, UdpSocket>,
+    answers: BTreeMap<GroupId, Inside>,
     srt: SocketAddr,
     clock: Clock,
     lines: LimitedLines,
+}
+
+/// Socket towards the SRT listener.
+struct Inside {
+    socket: UdpSocket,
+    local_address: SocketAddr,
+}
+
+impl Inside {
+    /// Opens the socket of a group that was registered from `origin`.
+    fn open(srt: SocketAddr, origin: Option<IpAddr>) -> io::Result<Inside> {
+        let socket = socket(SocketAddr::new(srt.ip(), 0))?;
+        socket.connect(srt)?;
+        let local_address = socket.local_addr()?;
+        if let Some(origin) = origin {
+            let mut origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+            origins.insert(local_address, origin);
+        }
+        Ok(Inside {
+            socket,
+            local_address,
+        })
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let mut origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+        origins.remove(&self.local_address);
+    }
 }
 
 impl Hands {
@@ -120,7 +165,8 @@ impl Hands {
 
     /// Waits for datagrams.
     fn wait(&self) {
-        let sockets = core::iter::once(&self.links).chain(self.answers.values());
+        let inside = self.answers.values().map(|inside| &inside.socket);
+        let sockets = core::iter::once(&self.links).chain(inside);
         let mut awaited: Vec<_> = sockets
             .map(|socket| PollFd::new(socket, PollFlags::IN))
             .collect();
@@ -159,24 +205,23 @@ impl Hands {
 
     fn forward(&mut self, now: Instant, group: GroupId, datagram: &[u8]) {
         if let std::collections::btree_map::Entry::Vacant(place) = self.answers.entry(group) {
-            let any = SocketAddr::new(self.srt.ip(), 0);
-            match socket(any).and_then(|socket| socket.connect(self.srt).map(|()| socket)) {
-                Ok(socket) => drop(place.insert(socket)),
+            match Inside::open(self.srt, self.receiver.address(group)) {
+                Ok(inside) => _ = place.insert(inside),
                 Err(error) => {
                     return self.note(now, format_args!("no socket for a sender: {error}"));
                 }
             }
         }
-        if let Some(socket) = self.answers.get(&group) {
+        if let Some(inside) = self.answers.get(&group) {
             // A listener that is being restarted refuses; SRT retransmits.
-            let _ = socket.send(datagram);
+            let _ = inside.socket.send(datagram);
         }
     }
 
     fn read_answers(&mut self, now: Instant, buffer: &mut [u8]) {
-        for (&group, socket) in &self.answers {
+        for (&group, inside) in &self.answers {
             for _ in 0..AT_ONCE {
-                let length = match socket.recv(buffer) {
+                let length = match inside.socket.recv(buffer) {
                     Ok(length) => length,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(_) => continue,
@@ -242,7 +287,7 @@ fn describe_link(summary: &LinkSummary) -> String {
 
 /// Opens a socket that does not block.
 pub(super) fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
+    let socket = listen::udp(address)?;
     socket.set_nonblocking(true)?;
     let options = SockRef::from(&socket);
     // The system may grant less, which is no error.

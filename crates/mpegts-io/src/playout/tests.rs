@@ -325,6 +325,34 @@ fn memory_is_bounded_and_told_once() {
 }
 
 #[test]
+fn many_senders_share_a_total_and_give_it_back() {
+    let memory = Memory::default();
+    let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
+    let new = |_| Playout::within(memory.clone(), buffer, false, at(0));
+    let mut playouts: Vec<_> = (0..8).map(new).collect();
+    let mut waiting = [0_usize; 8];
+    for id in 0..150 {
+        for (playout, waiting) in playouts.iter_mut().zip(&mut waiting) {
+            playout.push(at(40 * id), frame(id, Importance::Key, 1 << 20));
+            *waiting += 1 << 20;
+            while let Some(piece) = playout.pop(at(40 * id)) {
+                *waiting -= piece.bytes.len();
+            }
+        }
+        let all: usize = waiting.iter().sum();
+        assert!(all <= MAX_ALL_WAITING_BYTES + (1 << 20), "{id}: {all}");
+    }
+    let least = waiting.iter().min().unwrap();
+    assert!(
+        *least >= (MAX_ALL_WAITING_BYTES / 8) - (2 << 20),
+        "{waiting:?}"
+    );
+    drop(playouts);
+    assert_eq!(memory.0.bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(memory.0.playouts.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn without_a_buffer_frames_are_due_as_they_come() {
     let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
     playout.push(at(70), frame(0, Importance::Key, 5_000));

@@ -90,15 +90,22 @@ impl SrtAddress {
     /// # Errors
     /// There is no such host.
     pub(super) fn resolve(&self) -> anyhow::Result<SocketAddr> {
+        self.resolve_for(0)
+    }
+
+    /// Returns the address that attempt number `attempt` calls: a name may have several, of which
+    /// some do not answer.
+    ///
+    /// # Errors
+    /// There is no such host.
+    pub(super) fn resolve_for(&self, attempt: usize) -> anyhow::Result<SocketAddr> {
         if let Some(port) = self.place.strip_prefix(':') {
             let port = port.parse().context("the port is no number")?;
             return Ok((Ipv4Addr::UNSPECIFIED, port).into());
         }
         let found = self.place.to_socket_addrs();
-        let mut found = found.with_context(|| format!("{}: no such host", self.shown))?;
-        found
-            .next()
-            .ok_or_else(|| anyhow!("{}: no such host", self.shown))
+        let found = found.with_context(|| format!("{}: no such host", self.shown))?;
+        turn(found.collect(), attempt).ok_or_else(|| anyhow!("{}: no such host", self.shown))
     }
 
     fn set(&mut self, name: &str, value: &str, bandwidth: &mut Bandwidth) -> anyhow::Result<()> {
@@ -254,6 +261,18 @@ fn read(path: &str) -> anyhow::Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
+/// Returns the address whose turn it is.
+fn turn(mut addresses: Vec<SocketAddr>, attempt: usize) -> Option<SocketAddr> {
+    let mut known = Vec::new();
+    addresses.retain(|address| {
+        let is_new = !known.contains(address);
+        known.push(*address);
+        is_new
+    });
+    let place = attempt.checked_rem(addresses.len())?;
+    addresses.get(place).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,5 +357,13 @@ mod tests {
         let text = format!("srt://127.0.0.1:9000?passphrase_file={}", path.display());
         let settings = address(&text).unwrap().settings;
         assert_eq!(settings.passphrase, Passphrase::new("correct horse"));
+    }
+    #[test]
+    fn each_attempt_calls_the_next_address() {
+        let [first, second] = ["[2001:db8::1]:9", "192.0.2.1:9"].map(|text| text.parse().unwrap());
+        let calls = |attempt| turn(vec![first, second, first], attempt);
+        let called = [0, 1, 2, 3].map(calls);
+        assert_eq!(called, [first, second, first, second].map(Some));
+        assert_eq!(turn(Vec::new(), 3), None);
     }
 }

@@ -46,6 +46,7 @@ impl Calling {
                 entropy,
                 clock,
                 is_over,
+                failed_calls: 0,
                 lines: LimitedLines::default(),
             };
             hands.run();
@@ -63,6 +64,8 @@ struct Hands {
     entropy: Entropy,
     clock: Clock,
     is_over: Arc<AtomicBool>,
+    /// Number of calls without a connection, which chooses the address.
+    failed_calls: usize,
     lines: LimitedLines,
 }
 
@@ -77,6 +80,9 @@ impl Hands {
                     false
                 }
             };
+            if !was_connected {
+                self.failed_calls += 1;
+            }
             wait = if was_connected {
                 FIRST_WAIT
             } else {
@@ -108,7 +114,7 @@ impl Hands {
 
     /// Calls once, and returns whether there was a connection when it is over.
     fn call(&mut self) -> anyhow::Result<bool> {
-        let to = self.address.resolve()?;
+        let to = self.address.resolve_for(self.failed_calls)?;
         let any = match to.is_ipv4() {
             true => "0.0.0.0:0",
             false => "[::]:0",

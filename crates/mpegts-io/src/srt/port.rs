@@ -93,7 +93,10 @@ impl Listening {
         routes.push(Route {
             number,
             stream_id: address.stream_id.clone(),
-            settings: address.settings.clone(),
+            settings: Settings {
+                keeps_place: matches!(direction, Direction::Input(..)),
+                ..address.settings.clone()
+            },
             direction,
             callers: Vec::new(),
             is_ending: false,
@@ -224,8 +227,9 @@ impl Hands {
             let mut routes = self.routes.lock();
             let mut admit = |request: &Request| admit(&mut routes, now, request);
             let datagram = &buffer[..length];
+            let caller = (from, srtla::origin(from));
             self.listener
-                .handle_datagram(now, from, datagram, &mut admit);
+                .handle_relayed(now, caller, datagram, &mut admit);
             drop(routes);
             self.answer(now, from, to);
         }
@@ -263,7 +267,11 @@ impl Hands {
                     let name = &self.name;
                     let stream = stream(&request);
                     let caller = request.caller;
-                    let line = format_args!("{caller}{stream} was refused: {rejection}");
+                    let mut known = String::new();
+                    if rejection == Rejection::NotFound {
+                        known = format!("; this port has {}", route::accepted(&self.routes.lock()));
+                    }
+                    let line = format_args!("{caller}{stream} was refused: {rejection}{known}");
                     self.lines.note(now, name, line);
                 }
                 Event::Closed(id, statistics, reason) => {
@@ -340,11 +348,10 @@ impl Hands {
                 continue;
             };
             for packet in taker.take() {
+                let packet: Arc<[u8]> = packet.into();
                 for caller in &route.callers {
-                    if let Some(connection) = self.listener.connection(caller.id) {
-                        // A caller that is too slow misses packets; the sender counts them.
-                        let _ = connection.send(now, &packet);
-                    }
+                    // A caller that is too slow misses packets; the sender counts them.
+                    let _ = self.listener.send(now, caller.id, &packet);
                 }
             }
             for caller in route.callers.iter().filter(|_| route.is_ending) {

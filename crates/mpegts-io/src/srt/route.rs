@@ -69,25 +69,67 @@ impl Route {
     }
 }
 
-/// Returns the route of a caller with this stream ID.
+/// Returns the route of a caller with this stream ID. A route's own ID comes first, then the forms
+/// in which devices and guides write it ([`names`]).
 pub(super) fn find<'a>(routes: &'a mut [Route], stream_id: Option<&str>) -> Option<&'a mut Route> {
-    let wanted = stream_id.map(|id| (id, resource(id)));
-    let is_exact = |route: &Route| {
-        let its = route.stream_id.as_deref();
-        its.is_some_and(|its| {
-            wanted.is_some_and(|(id, resource)| id == its || resource == Some(its))
-        })
+    let forms = stream_id.map(names).unwrap_or_default();
+    let of_form = |form: &String| {
+        let mut routes = routes.iter();
+        routes.position(|route| route.stream_id.as_deref() == Some(form))
     };
-    let found = routes.iter().position(is_exact);
+    let found = forms.iter().find_map(of_form);
     let found = found.or_else(|| routes.iter().position(|route| route.stream_id.is_none()));
     found.map(|at| &mut routes[at])
 }
 
+/// Returns the IDs that a caller may mean, the most exact one first: the ID as it stands, without
+/// percent-encoding, its resource, and the last part of a path or of `publish:NAME`.
+fn names(stream_id: &str) -> Vec<String> {
+    let mut names = vec![stream_id.to_owned()];
+    let decoded = decoded(stream_id);
+    let resource = resource(&decoded).unwrap_or(&decoded);
+    for name in [decoded.as_str(), resource, last_part(resource)] {
+        if !name.is_empty() && names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
 /// Returns the resource of a stream ID in SRT's form for access control: `cam` of
-/// `#!::r=cam,m=publish` (Haivision, "SRT Access Control").
+/// `#!::r=cam,m=publish` (Haivision, "SRT Access Control"). Some encoders put a space before a key.
 fn resource(stream_id: &str) -> Option<&str> {
     let pairs = stream_id.strip_prefix("#!::")?;
-    pairs.split(',').find_map(|pair| pair.strip_prefix("r="))
+    let mut pairs = pairs.split(',').map(str::trim);
+    pairs.find_map(|pair| pair.strip_prefix("r="))
+}
+
+/// Returns `NAME` of `publish:NAME`, `app/NAME` and `/NAME`.
+fn last_part(resource: &str) -> &str {
+    let parts = resource.trim().rsplit(['/', ':']);
+    parts.map(str::trim).next().unwrap_or_default()
+}
+
+/// Returns the text without percent-encoding, or as it stands if it has none that is valid.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| first == b'%');
+        let value = digits
+            .and_then(|digits| core::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Returns the stream IDs that a port takes, for callers with another one.
+pub(super) fn accepted(routes: &[Route]) -> String {
+    let ids = routes.iter().filter_map(|route| route.stream_id.as_deref());
+    let ids: Vec<_> = ids.map(|id| format!("streamid={id}")).collect();
+    ids.join(" or ")
 }
 
 #[cfg(test)]
@@ -146,5 +188,38 @@ mod tests {
         let mut routes = [route(1, Some("front"))];
         assert!(find(&mut routes, None).is_none());
         assert!(find(&mut routes, Some("roof")).is_none());
+    }
+    #[test]
+    fn usual_forms_of_a_stream_id_name_the_same_route() {
+        let mut routes = [route(1, Some("front")), route(2, Some("live/roof"))];
+        for id in [
+            "front",
+            "publish:front",
+            "publish/front",
+            "/front",
+            "live/front",
+            "#!::r=front,m=publish",
+            "#!:: r=front",
+            "#!::r=live/front,m=publish",
+            "%23!::r=front",
+            "%23%21%3A%3Ar%3Dfront",
+            "front ",
+        ] {
+            let found = find(&mut routes, Some(id)).map(|route| route.number);
+            assert_eq!(found, Some(1), "{id}");
+        }
+        for (id, expected) in [
+            ("live/roof", Some(2)),
+            ("#!::r=live/roof", Some(2)),
+            ("roof", None),
+            ("Front", None),
+            ("front#feedbackplay", None),
+            ("%zz", None),
+            ("", None),
+        ] {
+            let found = find(&mut routes, Some(id)).map(|route| route.number);
+            assert_eq!(found, expected, "{id}");
+        }
+        assert_eq!(accepted(&routes), "streamid=front or streamid=live/roof");
     }
 }
