@@ -11,9 +11,9 @@ use anabranch_secure::{Cookie, Initiator, ParameterBlock, Responder, SecretKey};
 use anabranch_units::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 
-/// Memory of 64 networks whose share is remembered.
+/// Memory of the networks that were admitted within two minutes, 200 a second.
 const BOUND: Bound = Bound {
-    fixed_bytes: 16 << 10,
+    fixed_bytes: 8 << 20,
     bytes_per_byte: 8,
 };
 const MAX_ADMITTED_AT_ONCE: u64 = 40;

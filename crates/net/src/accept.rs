@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Network};
 
-use crate::gate::Network;
 use crate::port::Port;
 use crate::tcp::Tcp;
 use crate::tcp::accepted::Accepted;
@@ -32,9 +31,17 @@ pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
         .iter()
         .position(|port| matches!(port.tcp(), Tcp::Listening(_)));
     let Some(listening) = listening else { return };
+    let proven = ports.iter().filter_map(|port| match port.tcp() {
+        Tcp::Accepted(accepted) if accepted.is_proven() => Some(accepted.connection.peer().ip()),
+        _ => None,
+    });
+    let proven: Vec<_> = proven.collect();
     let Tcp::Listening(listener) = ports[listening].tcp_mut() else {
         return;
     };
+    for source in proven {
+        listener.trust(now, source);
+    }
     let (accepted, mut latest) = (listener.accept(now), listener.latest);
     for accepted in accepted {
         if make_room(ports, accepted.network) {

@@ -9,41 +9,38 @@
 
 use std::net::IpAddr;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Bucket, Duration, Instant, Limiter, Limits, Rate};
 
 /// Period of the cookies' secret. A cookie is valid for one to two periods (WireGuard has the
 /// same).
 const COOKIE_ROTATION: Duration = Duration::from_secs(120);
-/// Handshakes of one network that proves its address: two a second, three at once (chosen: a sender
+/// Handshakes of one host that proves its address: two a second, three at once (chosen: a sender
 /// asks at most four times in its first two seconds).
-const PER_NETWORK: Limit = Limit {
-    per_second: 2,
+const PER_HOST: Rate = Rate {
     burst: 3,
+    interval: Duration::from_millis(500),
 };
 /// Handshakes while a session lives: at 250 to 770 µs each, at most 1.5 % of a processor, and 3 ms
-/// in a burst.
-const WITH_SESSION: Limit = Limit {
-    per_second: 20,
+/// in a burst. Known sources have as many.
+const WITH_SESSION: Rate = Rate {
     burst: 4,
+    interval: Duration::from_millis(50),
 };
 /// Handshakes while there is no session to disturb: at most 15 % of a processor.
-const WITHOUT_SESSION: Limit = Limit {
-    per_second: 200,
+const WITHOUT_SESSION: Rate = Rate {
     burst: 20,
+    interval: Duration::from_millis(5),
 };
-/// Number of peers that `PER_NETWORK` and `WITH_SESSION` are meant for. Both grow with it …
+/// Number of peers that `PER_HOST` and `WITH_SESSION` are meant for. Both grow with it …
 const PEERS_OF_LIMIT: usize = 8;
 /// … up to this factor: 15 % of a processor.
 const MAX_SCALE: u32 = 10;
 /// Answers that cost no public-key work, cookies and repeated responses: at about 5 µs each, at
 /// most a quarter of a processor. Of 100,000 initiations in a second, every second one is answered.
-const CHEAP_ANSWERS: Limit = Limit {
-    per_second: 50_000,
+const CHEAP_ANSWERS: Rate = Rate {
     burst: 1_000,
+    interval: Duration::from_micros(20),
 };
-/// Maximum number of networks whose share is remembered; the one that was heard longest ago is
-/// forgotten first.
-const MAX_NETWORKS: usize = 64;
 
 /// Decision on an initiation that bears the first mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +56,8 @@ pub enum Verdict {
 /// Limits of handshakes and of cheap answers.
 #[derive(Debug)]
 pub struct Gate {
-    handshakes: Bucket,
+    handshakes: Limiter,
     cheap_answers: Bucket,
-    networks: Vec<(Network, Bucket)>,
     rotate_at: Instant,
     /// Factor of the limits, 1 for few peers.
     scale: u32,
@@ -70,11 +66,11 @@ pub struct Gate {
 impl Gate {
     /// Creates the gate of a receiver that allows `peer_count` peers.
     pub fn new(now: Instant, peer_count: usize) -> Self {
+        let scale = scale(peer_count);
         Gate {
-            scale: scale(peer_count),
-            handshakes: Bucket::full(now, WITHOUT_SESSION),
-            cheap_answers: Bucket::full(now, CHEAP_ANSWERS),
-            networks: Vec::new(),
+            scale,
+            handshakes: Limiter::new(limits(false, scale)),
+            cheap_answers: Bucket::default(),
             rotate_at: now + COOKIE_ROTATION,
         }
     }
@@ -93,33 +89,32 @@ impl Gate {
         has_session: bool,
         is_proven: impl FnOnce() -> bool,
     ) -> Verdict {
-        let limit = match has_session {
-            true => WITH_SESSION.times(self.scale),
-            false => WITHOUT_SESSION,
-        };
-        self.handshakes.refill(now, limit);
+        self.handshakes.set_limits(limits(has_session, self.scale));
         // Half is reserved for initiators that prove their address: the others may all be the same.
-        if self.handshakes.tokens > limit.burst / 2 {
-            self.handshakes.tokens -= 1;
+        if self.handshakes.admit_unproven(now) {
             return Verdict::Admit;
         }
-        if !is_proven() {
-            return match self.may_answer(now) {
-                true => Verdict::AskForProof,
+        if is_proven() {
+            return match self.handshakes.admit(now, source) {
+                true => Verdict::Admit,
                 false => Verdict::Refuse,
             };
         }
-        if self.handshakes.tokens == 0 || !self.network(now, source).take() {
-            return Verdict::Refuse;
+        match self.may_answer(now) {
+            true => Verdict::AskForProof,
+            false => Verdict::Refuse,
         }
-        self.handshakes.tokens -= 1;
-        Verdict::Admit
+    }
+
+    /// Records that a session of an allowed peer has begun from `source`, which then has a share of
+    /// its own.
+    pub fn trust(&mut self, now: Instant, source: IpAddr) {
+        self.handshakes.trust(now, source);
     }
 
     /// Returns whether one more answer without public-key work may be sent.
     pub fn may_answer(&mut self, now: Instant) -> bool {
-        self.cheap_answers.refill(now, CHEAP_ANSWERS);
-        self.cheap_answers.take()
+        self.cheap_answers.take_if(now, CHEAP_ANSWERS)
     }
 
     /// Returns whether the cookies' secret must change now.
@@ -130,102 +125,23 @@ impl Gate {
         }
         is_due
     }
-
-    fn network(&mut self, now: Instant, source: IpAddr) -> &mut Bucket {
-        let (network, limit) = (Network::of(source), PER_NETWORK.times(self.scale));
-        let known = self
-            .networks
-            .iter()
-            .position(|(known, _)| *known == network);
-        let index = known.unwrap_or_else(|| {
-            if self.networks.len() == MAX_NETWORKS {
-                let oldest = |(_, (_, bucket)): &(usize, &(Network, Bucket))| bucket.filled_at;
-                let oldest = self.networks.iter().enumerate().min_by_key(oldest);
-                let oldest = oldest.map_or(0, |(index, _)| index);
-                self.networks.swap_remove(oldest);
-            }
-            self.networks.push((network, Bucket::full(now, limit)));
-            self.networks.len() - 1
-        });
-        let bucket = &mut self.networks[index].1;
-        bucket.refill(now, limit);
-        bucket
-    }
 }
 
-/// Smallest network that one owner has: an IPv4 address, or the first 64 bits of an IPv6 address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Network {
-    V4([u8; 4]),
-    V6([u8; 8]),
-}
-
-impl Network {
-    pub(crate) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Network::V4(address.octets()),
-            IpAddr::V6(address) => {
-                let octets = address.octets();
-                Network::V6(*octets.first_chunk().expect("16 octets have a first 8"))
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    per_second: u32,
-    burst: u32,
-}
-
-impl Limit {
-    const fn times(self, scale: u32) -> Limit {
-        Limit {
-            per_second: self.per_second * scale,
-            burst: self.burst * scale,
-        }
+fn limits(has_session: bool, scale: u32) -> Limits {
+    let total = if has_session {
+        WITH_SESSION.times(scale)
+    } else {
+        WITHOUT_SESSION
+    };
+    Limits {
+        total,
+        host: PER_HOST.times(scale),
     }
 }
 
 fn scale(peer_count: usize) -> u32 {
     let scale = peer_count.div_ceil(PEERS_OF_LIMIT).max(1);
     u32::try_from(scale).unwrap_or(MAX_SCALE).min(MAX_SCALE)
-}
-
-/// A bucket of tokens.
-#[derive(Debug)]
-struct Bucket {
-    tokens: u32,
-    /// Time up to which tokens have been added.
-    filled_at: Instant,
-}
-
-impl Bucket {
-    fn full(now: Instant, limit: Limit) -> Self {
-        Bucket {
-            tokens: limit.burst,
-            filled_at: now,
-        }
-    }
-
-    fn refill(&mut self, now: Instant, limit: Limit) {
-        let per_token = Duration::from_secs(1) / u64::from(limit.per_second);
-        let earned = now.saturating_since(self.filled_at).as_nanos() / per_token.as_nanos();
-        let room = limit.burst.saturating_sub(self.tokens);
-        if earned >= u64::from(room) {
-            self.tokens = limit.burst;
-            self.filled_at = now;
-        } else {
-            self.tokens += earned as u32;
-            self.filled_at += per_token * earned;
-        }
-    }
-
-    fn take(&mut self) -> bool {
-        let has_token = self.tokens > 0;
-        self.tokens -= u32::from(has_token);
-        has_token
-    }
 }
 
 #[cfg(test)]
@@ -291,11 +207,9 @@ mod tests {
         // Unused handshakes are free for all: half of the bucket asks for no proof.
         assert!(admitted <= 210, "{admitted}");
         let now = Instant::from_secs(10);
-        for _ in 0..2 {
-            assert_eq!(
-                gate.judge(now, address(2), SESSION, || true),
-                Verdict::Admit
-            );
+        for other in [2, 3] {
+            let verdict = gate.judge(now, address(other), SESSION, || true);
+            assert_eq!(verdict, Verdict::Admit, "network {other}");
         }
     }
 
@@ -327,15 +241,34 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_answers_are_bounded() {
+    fn answers_are_bounded() {
         let mut gate = Gate::new(Instant::ZERO, 1);
         for number in 0..20_000u128 {
             let source = IpAddr::from((number << 64).to_be_bytes());
             gate.judge(Instant::ZERO, source, SESSION, || number % 2 == 0);
         }
-        assert!(gate.networks.len() <= MAX_NETWORKS);
         assert!(!gate.may_answer(Instant::ZERO), "1,000 at once");
         assert!(gate.may_answer(Instant::from_millis(1)));
+    }
+
+    #[test]
+    fn who_has_had_a_session_is_admitted_beside_250_addresses() {
+        let mut gate = Gate::new(Instant::ZERO, 1);
+        let known = IpAddr::from([203, 0, 113, 7]);
+        gate.trust(Instant::ZERO, known);
+        for millis in 0..60_000_u64 {
+            let now = Instant::from_millis(millis);
+            let flood = IpAddr::from([10, (millis % 250) as u8, 0, 1]);
+            gate.judge(now, flood, SESSION, || true);
+            if millis % 5_000 == 4_999 {
+                let verdict = gate.judge(now, known, SESSION, || true);
+                assert_eq!(verdict, Verdict::Admit, "{millis}");
+                // Others too, once each of the 250 has been admitted.
+                let other = IpAddr::from([172, 16, (millis / 5_000) as u8, 1]);
+                let verdict = gate.judge(now, other, SESSION, || true);
+                assert!(millis < 15_000 || verdict == Verdict::Admit, "{millis}");
+            }
+        }
     }
 
     #[test]

@@ -320,6 +320,7 @@ impl ServerRole {
         };
         let (mut session, audience) = offer.begin(beginning);
         session.adopt(now, arrival, &authentic);
+        self.gate.trust(now, arrival.from.ip());
         if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }

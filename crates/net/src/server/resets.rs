@@ -7,9 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
-use anabranch_units::{Duration, Instant};
-
-use crate::gate::Network;
+use anabranch_units::{Duration, Instant, Network};
 
 /// Number of slots for sources. With the interval they limit all resets together to 25,600 a
 /// second, of about 5 µs each.
@@ -36,7 +34,7 @@ impl Resets {
     /// Returns whether `source` may get a reset now, which then counts.
     pub(super) fn may_answer(&mut self, now: Instant, source: IpAddr) -> bool {
         let period = now.as_nanos() / SHUFFLED_EVERY.as_nanos();
-        let hash = self.hasher.hash_one((period, Network::of(source)));
+        let hash = self.hasher.hash_one((period, Network::host(source)));
         let next_at = &mut self.next_at[hash as usize % SLOTS];
         let is_due = now >= *next_at;
         if is_due {

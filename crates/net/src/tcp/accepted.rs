@@ -3,11 +3,10 @@
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Network};
 
 use super::connection::Connection;
 use crate::clock::Clock;
-use crate::gate::Network;
 use crate::socket::{Arrival, Batch, ReceiveBuffers};
 
 /// Time for a connection to bring its first datagram of a session. A handshake with a cookie takes
@@ -32,7 +31,7 @@ pub(crate) struct Accepted {
 impl Accepted {
     pub(crate) fn new(now: Instant, connection: Connection) -> Self {
         Accepted {
-            network: Network::of(connection.peer().ip()),
+            network: Network::host(connection.peer().ip()),
             connection,
             accepted_at: now,
             heard_at: Cell::new(None),
