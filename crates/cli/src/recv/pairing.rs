@@ -199,9 +199,6 @@ impl Studio<'_> {
                 PairingOutcome::Expired => print::warn(
                     "the link of --pair has expired after ten minutes: restart for another",
                 ),
-                PairingOutcome::TooManyGuesses => print::warn(
-                    "too many wrong codes: the link of --pair is void; restart for another",
-                ),
                 _ => {}
             }
         }

@@ -93,7 +93,6 @@ impl ServerRole {
         let request = match self.responder.read_initiation(datagram) {
             Ok(request) => request,
             Err(error) => {
-                self.count_wrong_code(error);
                 self.refused_senders.add(arrival.from, error);
                 return false;
             }

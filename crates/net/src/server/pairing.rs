@@ -1,16 +1,12 @@
-//! Peers that register by a code, which is good once, for a while, and for a few wrong guesses.
+//! Peers that register by a code, which is good once and for a while.
 //!
-//! Nothing is kept of strangers but the number of their wrong codes. Each costs a handshake, so the
-//! gate limits them like all initiations.
+//! Nothing is kept of strangers. A wrong code costs a handshake, so the gate limits it like all
+//! initiations; no number of them guesses 128 bits, or voids the right one.
 
-use anabranch_secure::{HandshakeError, PairingCode, PublicKey};
+use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Instant};
 
 use super::ServerRole;
-
-/// Wrong codes after which the right one is void. Chosen: a code of 128 bits is not guessed by any
-/// number of them, so this many are an attack, which is reported to the owner.
-const MAX_WRONG_COUNT: u32 = 32;
 
 /// Outcome of a pairing code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +18,12 @@ pub enum PairingOutcome {
     Paired(PublicKey),
     /// It has expired.
     Expired,
-    /// It is void after too many wrong codes.
-    TooManyGuesses,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
     /// `None`: there is no code.
     expires_at: Option<Instant>,
-    wrong_count: u32,
     /// The peer that has used the code, until the owner knows it.
     paired: Option<PublicKey>,
     outcomes: Vec<PairingOutcome>,
@@ -41,7 +34,6 @@ impl ServerRole {
     pub(crate) fn start_pairing(&mut self, now: Instant, code: PairingCode, lasts: Duration) {
         self.responder.set_code(Some(code));
         self.pairing.expires_at = Some(now + lasts);
-        self.pairing.wrong_count = 0;
     }
 
     /// Takes the outcomes of codes since the last call. From now on the owner names the peer.
@@ -55,18 +47,6 @@ impl ServerRole {
     pub(super) fn expire_code(&mut self, now: Instant) {
         if self.pairing.expires_at.is_some_and(|at| now >= at) {
             self.end_pairing(PairingOutcome::Expired);
-        }
-    }
-
-    /// Counts an initiation that was refused, if it had a wrong code while one is good.
-    pub(super) fn count_wrong_code(&mut self, refused: HandshakeError) {
-        let is_guess = matches!(refused, HandshakeError::WrongCode(_));
-        if !is_guess || self.pairing.expires_at.is_none() {
-            return;
-        }
-        self.pairing.wrong_count += 1;
-        if self.pairing.wrong_count == MAX_WRONG_COUNT {
-            self.end_pairing(PairingOutcome::TooManyGuesses);
         }
     }
 

@@ -131,7 +131,7 @@ fn a_recorded_initiation_registers_its_maker_alone() {
 }
 
 #[test]
-fn a_flood_of_guesses_gets_no_answer_and_makes_the_code_void() {
+fn a_flood_of_guesses_gets_no_answer_and_does_not_void_the_code() {
     let bed = Bed::new(4, &[line(10, 10)]);
     let (receiver, code) = studio(&bed, TEN_MINUTES);
     let guess = |_| initiation(&bed, "stranger", &PairingCode::generate());
@@ -139,14 +139,7 @@ fn a_flood_of_guesses_gets_no_answer_and_makes_the_code_void() {
     let answered = ask(&bed, &guesses);
     // Without a cookie some are answered by one, which is shorter.
     assert!(answered < guesses.concat().len() / 2, "{answered}");
-    assert_eq!(
-        receiver.take_pairing_outcomes(),
-        [PairingOutcome::TooManyGuesses]
-    );
-    assert!(!lets_in(&bed, "camera", Some(&code)));
+    assert!(receiver.take_pairing_outcomes().is_empty());
     assert_eq!(receiver.snapshots().len(), 0);
-    // The owner makes another code.
-    let code = PairingCode::generate();
-    receiver.start_pairing(code.clone(), TEN_MINUTES);
     assert!(lets_in(&bed, "camera", Some(&code)));
 }
