@@ -3,6 +3,7 @@
 mod answers;
 mod builder;
 mod carriers;
+mod fresh_ports;
 mod path_manager;
 
 use core::fmt;
@@ -558,12 +559,16 @@ impl<L: Load> Role for ClientRole<L> {
             // No packet must leave by a port that belongs to another path.
             return Next::Wait(Some(now));
         }
+        self.freshen_ports(now);
+        if self.paths.are_ports_due() {
+            return Next::Wait(Some(now));
+        }
         self.advance_carriers(now, ports);
         let next = match self.driver {
             Some(_) => self.advance_session(now, ports),
             None => self.advance_first_handshake(now, ports),
         };
-        next.by(self.carriers_next_at())
+        next.by(self.carriers_next_at()).by(self.fresh_port_at())
     }
 
     fn peers(&self) -> (u64, &[Peer]) {

@@ -96,6 +96,16 @@ impl Port {
         }
     }
 
+    /// Opens another socket, which has another local port. The present one stays if that fails.
+    pub(crate) fn freshen(&mut self) {
+        let before = self.socket.take();
+        let absence = self.absence.take();
+        self.reopen();
+        if self.socket.is_none() {
+            (self.socket, self.absence) = (before, absence);
+        }
+    }
+
     /// Creates a port that is never opened again.
     pub(crate) fn fixed(socket: Socket) -> Port {
         Port::new(Some(socket), None)

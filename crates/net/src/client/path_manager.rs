@@ -12,6 +12,7 @@ use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
 use anabranch_units::{Duration, Instant};
 
 use super::ClientRole;
+use super::fresh_ports::FreshPort;
 use crate::carrier::Carrier;
 use crate::driver::LocalLink;
 use crate::event::Event;
@@ -92,6 +93,7 @@ pub(super) struct ManagedPath {
     pub(super) succession: u64,
     /// Whether it is unusable for now.
     pub(super) is_absent: bool,
+    pub(super) fresh_port: FreshPort,
     /// Volume that the path may carry.
     pub(super) cap: Option<LinkCap>,
 }
@@ -101,6 +103,8 @@ enum Change {
     Join(ClientPath, Port),
     Replace(usize, Port),
     Redirect(usize, SocketAddr),
+    /// Another local port.
+    Freshen(usize),
 }
 
 impl ManagedPath {
@@ -116,6 +120,7 @@ impl ManagedPath {
         ManagedPath {
             is_absent: search.current().is_none(),
             succession: 0,
+            fresh_port: FreshPort::default(),
             cap: None,
             search,
             path,
@@ -229,6 +234,16 @@ impl PathManager {
     fn push_change(&mut self, change: Change) {
         self.changes.push(change);
         self.version += 1;
+    }
+
+    /// Gives a path another local port.
+    pub(super) fn freshen(&mut self, index: usize) {
+        self.push_change(Change::Freshen(index));
+    }
+
+    /// Returns the number of paths that are in use.
+    pub(super) fn count(&self) -> usize {
+        self.paths.len()
     }
 
     /// Returns whether ports must change before anything is sent. The version then differs from the
@@ -479,6 +494,7 @@ impl<L: Load> ClientRole<L> {
                     ports[index] = port;
                     self.fallback.replace_path(index);
                 }
+                Change::Freshen(index) => ports[index].freshen(),
                 Change::Redirect(index, address) => {
                     let managed = &mut self.paths.paths[index];
                     ports[index].redirect(&managed.path.via, address);

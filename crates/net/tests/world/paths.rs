@@ -24,6 +24,30 @@ fn a_peer_whose_nat_forgets_it_is_followed_and_loses_nothing() {
     assert_eq!(sender.finish(), Ended::Closed);
 }
 
+/// Checks routers whose line comes back before their translation does: packets renew an entry that
+/// leads nowhere.
+#[test]
+fn a_path_behind_a_stuck_translation_comes_back() {
+    let behind = || line(10, 20).behind(Nat::default());
+    for lines in [vec![behind()], vec![behind(), line(10, 10)]] {
+        let bed = Bed::new(31, &lines);
+        let (receiver, _sessions) = bed.receiver();
+        let (sender, events) = bed.world.block_on(bed.connect());
+        bed.send_for(&sender, millis(500));
+        drain(&events);
+        bed.lines[0].stick();
+        bed.send_for(&sender, millis(10_000));
+        let before = receiver.snapshot().session.frames_received;
+        bed.send_for(&sender, millis(2_000));
+        bed.world.run_for(millis(500));
+        let after = receiver.snapshot();
+        assert!(after.session.frames_received >= before + 99, "{lines:?}");
+        let state = after.paths[0].state();
+        assert_eq!(state, PathState::Active, "{lines:?}");
+        assert_eq!(sender.finish(), Ended::Closed);
+    }
+}
+
 #[test]
 fn a_path_that_dies_costs_no_frame() {
     let bed = Bed::new(2, &[line(6, 5), line(6, 15)]);
