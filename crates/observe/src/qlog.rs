@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
@@ -22,6 +22,7 @@ use std::{io, thread};
 use anabranch_net::SessionKind;
 use anabranch_net::{Clock, PacketEvent, PacketEventKind, PacketObserver, PathSnapshot, Snapshot};
 use anabranch_secure::PublicKey;
+use anabranch_terminal::hangup::Reopen;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
@@ -75,7 +76,8 @@ impl PacketObserver for Qlog {
 #[derive(Debug)]
 pub(super) struct OpenQlog {
     file: File,
-    name: String,
+    path: PathBuf,
+    reopen: Reopen,
     qlog: Qlog,
     entries: mpsc::Receiver<Entry>,
 }
@@ -91,7 +93,8 @@ impl OpenQlog {
         };
         Ok(OpenQlog {
             file,
-            name,
+            path: path.to_owned(),
+            reopen: Reopen::on_signal().context("cannot set up signals")?,
             qlog,
             entries,
         })
@@ -109,7 +112,8 @@ impl OpenQlog {
     ) -> io::Result<thread::JoinHandle<()>> {
         let OpenQlog {
             file,
-            name,
+            path,
+            reopen,
             qlog,
             entries,
         } = self;
@@ -117,10 +121,20 @@ impl OpenQlog {
         let mut log = Log::new(BufWriter::new(file), &clock);
         let writing = move || {
             let written = log.head(role).and_then(|()| {
-                write_all(&mut log, &entries, &clock)?;
+                loop {
+                    let end = write_all(&mut log, &entries, &clock, &reopen)?;
+                    if end == WriteEnd::Over {
+                        break;
+                    }
+                    log.output = BufWriter::new(File::create(&path)?);
+                    // A file that begins has all metrics.
+                    log.metrics.clear();
+                    log.head(role)?;
+                }
                 log.left_out(clock.now(), left_out.load(Ordering::Relaxed))
             });
             if let Err(error) = written {
+                let name = path.display();
                 print::note(format_args!("the log {name} ends here: {error}"));
             }
         };
@@ -172,12 +186,22 @@ impl Qlog {
     }
 }
 
-/// Writes until the end.
+/// Cause for which writing ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteEnd {
+    /// The session is over.
+    Over,
+    /// The file is to be opened again.
+    Reopen,
+}
+
+/// Writes until the end, or until the file is to be opened again.
 fn write_all<W: Write>(
     log: &mut Log<W>,
     entries: &mpsc::Receiver<Entry>,
     clock: &Clock,
-) -> io::Result<()> {
+    reopen: &Reopen,
+) -> io::Result<WriteEnd> {
     let mut waiting: Vec<(Instant, Entry)> = Vec::new();
     let mut flush_at = clock.now();
     loop {
@@ -195,14 +219,18 @@ fn write_all<W: Write>(
         }
         flush_at = now + Duration::from_std(FLUSH_INTERVAL);
         waiting.sort_by_key(|(at, _)| *at);
-        let settled = |(at, _): &(Instant, Entry)| is_over || *at + SETTLING <= now;
+        let is_reopened = reopen.is_due();
+        let settled = |(at, _): &(Instant, Entry)| is_over || is_reopened || *at + SETTLING <= now;
         let count = waiting.partition_point(settled);
         for (_, entry) in waiting.drain(..count) {
             log.entry(entry)?;
         }
         log.output.flush()?;
         if is_over {
-            return Ok(());
+            return Ok(WriteEnd::Over);
+        }
+        if is_reopened {
+            return Ok(WriteEnd::Reopen);
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use core::str::FromStr;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use anabranch_terminal::hangup::Reopen;
 use anabranch_terminal::print;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
@@ -42,9 +43,10 @@ impl FromStr for StatsName {
 /// An open file, or standard output.
 #[derive(Debug)]
 pub(super) struct Stats {
-    /// File; `None` for standard output.
-    file: Option<File>,
+    /// File and its path; `None` for standard output.
+    file: Option<(File, PathBuf)>,
     name: String,
+    reopen: Reopen,
     has_failed: bool,
 }
 
@@ -57,15 +59,16 @@ impl Stats {
             }
             StatsName::StandardOutput => (None, "standard output".to_owned()),
             StatsName::File(path) => {
-                let file = OpenOptions::new().append(true).create(true).open(path);
                 let name = path.display().to_string();
+                let file = opened(path);
                 let file = file.with_context(|| format!("--stats: cannot write {name}"))?;
-                (Some(file), name)
+                (Some((file, path.clone())), name)
             }
         };
         Ok(Stats {
             file,
             name,
+            reopen: Reopen::on_signal().context("cannot set up signals")?,
             has_failed: false,
         })
     }
@@ -74,13 +77,20 @@ impl Stats {
         let mut text = serde_json::to_string(line)?;
         match &mut self.file {
             None => print::line(text),
-            Some(file) => {
+            Some((file, path)) => {
+                if self.reopen.is_due() {
+                    *file = opened(path)?;
+                }
                 text.push('\n');
                 // A single call per line, so that readers see only whole lines.
                 Ok(file.write_all(text.as_bytes())?)
             }
         }
     }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Writes a line. Only the first error is reported, because the streams must continue.
@@ -130,5 +140,22 @@ mod tests {
         let folder = StatsName::File(folder.path().to_owned());
         let error = Stats::open(&folder, StandardOutput::Free).unwrap_err();
         assert!(error.to_string().contains("--stats: cannot write"));
+    }
+    #[test]
+    fn lines_go_to_a_new_file_after_logrotate_has_moved_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old] = ["stats.json", "stats.1"].map(|name| folder.path().join(name));
+        let name = StatsName::File(path.clone());
+        let stats = Mutex::new(Stats::open(&name, StandardOutput::Free).unwrap());
+        write(&stats, &1);
+        std::fs::rename(&path, &old).unwrap();
+        write(&stats, &2);
+        stats.lock().unwrap().reopen.ask();
+        write(&stats, &3);
+        let read = |path| std::fs::read_to_string(path).unwrap();
+        assert_eq!(
+            (read(old), read(path)),
+            ("1\n2\n".to_owned(), "3\n".to_owned())
+        );
     }
 }

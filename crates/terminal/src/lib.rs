@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod clean;
 pub mod exit;
 pub mod files;
+pub mod hangup;
 #[cfg(feature = "clap")]
 pub mod manual;
 #[cfg(feature = "clap")]

@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::hangup::Meaning;
 
 static OF_SIGNALS: OnceLock<Stop> = OnceLock::new();
 
-/// Flag that SIGINT, SIGTERM or [`Stop::stop`] sets until [`Stop::clear`]. It ends waits early.
-/// Clones share it.
+/// Flag that SIGINT, SIGTERM, a closing terminal or [`Stop::stop`] sets until [`Stop::clear`]. It
+/// ends waits early. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Stop {
     is_stopped: Arc<AtomicBool>,
@@ -42,13 +44,25 @@ impl Stop {
         })
     }
 
-    /// Stops on the first SIGINT or SIGTERM; a second one ends the program at once.
+    /// Stops on the first SIGINT or SIGTERM; a second one ends the program at once. A terminal that
+    /// closes stops too, and never ends the program at once: shells and the kernel both report it.
     pub fn on_signals(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
             // With this order the second signal finds the flag set.
             signal_hook::flag::register_conditional_default(signal, self.is_stopped.clone())?;
             signal_hook::flag::register(signal, self.is_stopped.clone())?;
             signal_hook::low_level::pipe::register(signal, self.ringer.try_clone()?)?;
+        }
+        match Meaning::of_now() {
+            Meaning::Stop => {
+                signal_hook::flag::register(SIGHUP, self.is_stopped.clone())?;
+                signal_hook::low_level::pipe::register(SIGHUP, self.ringer.try_clone()?)?;
+            }
+            // A handler, even without an effect, keeps the program alive.
+            Meaning::Reopen => {
+                signal_hook::flag::register(SIGHUP, Arc::default())?;
+            }
+            Meaning::Nothing => {}
         }
         // Signals reach all registered instances; a wait needs only one of them.
         let _ = OF_SIGNALS.set(self.clone());
