@@ -103,9 +103,7 @@ fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<St
         ));
     }
     let nat = format!("type nat hook postrouting priority srcnat;\n{rules}");
-    let forward = format!(
-        "type filter hook forward priority filter;\n    iifname \"{tun}\" oifname \"{tun}\" drop\n"
-    );
+    let forward = forward_rules(parameters, tun);
     let chains = format!("  chain nat {{\n    {nat}  }}\n  chain forward {{\n    {forward}  }}\n");
     let whole = format!("{removal}table {table} {{\n{chains}}}\n");
     steps.push(Step {
@@ -113,6 +111,30 @@ fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<St
         undo: Some(nft(removal)),
     });
     steps
+}
+
+/// Returns the rules for forwarded packets. Where this program switches forwarding on, the machine
+/// is no router for others: packets that are neither from nor to a tunnel are dropped. Nobody calls
+/// a proxy's machine through its tunnel. Connections get segments that fit both ways, since servers
+/// drop the reports of longer ones.
+fn forward_rules(parameters: &Parameters, tun: &str) -> String {
+    let mut rules = vec![
+        "type filter hook forward priority filter;".to_owned(),
+        format!("iifname \"{tun}\" oifname \"{tun}\" drop"),
+        format!("iifname \"{tun}\" tcp flags syn tcp option maxseg size set rt mtu"),
+        format!("oifname \"{tun}\" tcp flags syn tcp option maxseg size set rt mtu"),
+        format!("oifname \"{tun}\" ct state != {{ established, related }} drop"),
+    ];
+    for (path, kind) in [(FORWARD_IPV4, "ipv4"), (FORWARD_IPV6, "ipv6")] {
+        let was_off = |(its, value): &(PathBuf, String)| its == Path::new(path) && value == "0";
+        if parameters.iter().any(was_off) {
+            // Tunnels of other instances are interfaces of the same kind.
+            rules.push(format!(
+                "meta nfproto {kind} meta iifkind != \"tun\" meta oifkind != \"tun\" drop"
+            ));
+        }
+    }
+    rules.join("\n    ") + "\n"
 }
 
 /// Returns the name of the interface's table.
@@ -161,6 +183,28 @@ mod tests {
             "iifname \"ab-0\" oifname \"ab-0\" drop",
         ] {
             assert!(input.contains(part), "{part}: {input}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_was_no_router_becomes_none_for_others() {
+        let drop = |kind: &str| {
+            format!("nfproto {kind} meta iifkind != \"tun\" meta oifkind != \"tun\" drop")
+        };
+        for (ipv4, ipv6) in [("0", "0"), ("1", "0"), ("0", "1"), ("1", "1")] {
+            let rules = forward_rules(
+                &parameters(&[(FORWARD_IPV4, ipv4), (FORWARD_IPV6, ipv6)]),
+                "ab0",
+            );
+            assert_eq!(rules.contains(&drop("ipv4")), ipv4 == "0");
+            assert_eq!(rules.contains(&drop("ipv6")), ipv6 == "0");
+            for part in [
+                "oifname \"ab0\" ct state != { established, related } drop",
+                "iifname \"ab0\" tcp flags syn tcp option maxseg size set rt mtu",
+                "oifname \"ab0\" tcp flags syn tcp option maxseg size set rt mtu",
+            ] {
+                assert!(rules.contains(part), "{part}");
+            }
         }
     }
 
