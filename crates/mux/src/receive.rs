@@ -199,3 +199,56 @@ impl ReceiveHalf {
         self.announced_max_offset
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 100;
+
+    /// Returns a half whose peer has sent `bytes` at once.
+    fn arrived(bytes: usize) -> ReceiveHalf {
+        let mut half = ReceiveHalf::new(WINDOW);
+        half.insert(0, vec![7; bytes].into(), false).unwrap();
+        half
+    }
+
+    #[test]
+    fn credit_is_announced_when_half_of_the_window_has_been_read() {
+        for (bytes, expected) in [(49, None), (50, Some(150))] {
+            let mut half = arrived(bytes);
+            assert_eq!(half.credit(), None, "nothing has been read");
+            half.read();
+            assert_eq!(half.credit(), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_window_grows_only_for_a_reader_that_keeps_up() {
+        for (bytes, grows) in [(25, true), (26, false)] {
+            let mut half = arrived(bytes);
+            let credit = half.on_blocked(WINDOW, |_| true);
+            assert_eq!(credit.is_some(), grows, "{bytes} are unread");
+        }
+    }
+
+    #[test]
+    fn a_notice_from_before_the_growth_does_not_grow_a_window_again() {
+        let mut half = ReceiveHalf::new(WINDOW);
+        assert_eq!(half.on_blocked(WINDOW, |_| true), Some(200));
+        assert_eq!(half.on_blocked(WINDOW, |_| true), None, "a copy");
+        assert_eq!(half.on_blocked(199, |_| true), None);
+        assert_eq!(half.on_blocked(200, |_| true), Some(400));
+    }
+
+    #[test]
+    fn a_stream_whose_end_is_known_needs_no_credit() {
+        let mut half = ReceiveHalf::new(WINDOW);
+        half.insert(0, vec![7; 90].into(), true).unwrap();
+        half.read();
+        assert_eq!(
+            (half.credit(), half.on_blocked(WINDOW, |_| true)),
+            (None, None)
+        );
+    }
+}

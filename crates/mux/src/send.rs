@@ -212,3 +212,29 @@ impl SendHalf {
         gathered.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_of_credit_is_reported_once() {
+        let mut half = SendHalf::new(0);
+        assert_eq!(half.take_blocked(), None, "nothing to send");
+        half.write(&[7; 10], 100);
+        assert_eq!(half.take_blocked(), Some(0));
+        assert_eq!(half.take_blocked(), None, "again");
+        half.on_credit(5);
+        assert_eq!(half.take_blocked(), None, "there is credit");
+        assert!(half.is_ready());
+    }
+
+    #[test]
+    fn credit_is_never_withdrawn() {
+        let mut half = SendHalf::new(0);
+        half.write(&[7; 10], 100);
+        half.on_credit(8);
+        half.on_credit(3);
+        assert_eq!(half.sendable_bytes(), 8);
+    }
+}

@@ -151,6 +151,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn announced_credit_keeps_its_memory_when_the_window_shrinks() {
+        let budget = Budget::new(1_000);
+        let mut window = SessionWindow::new(100, budget.clone());
+        assert_eq!(window.credit(900), Some(900));
+        window.on_received(500).unwrap();
+        window.on_consumed(500);
+        // The peer may still send 400 bytes, of which the session's least are 100.
+        assert_eq!(window.credit(100), None);
+        assert_eq!(budget.left_bytes(), 700);
+        window.on_received(400).unwrap();
+        window.on_consumed(400);
+        assert_eq!(window.credit(100), Some(1_000));
+        assert_eq!(budget.left_bytes(), 1_000);
+    }
+
+    #[test]
     fn what_sessions_hold_is_bounded_by_the_budget_and_comes_back() {
         let budget = Budget::new(1_000);
         let mut one = SessionWindow::new(100, budget.clone());

@@ -99,3 +99,37 @@ fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
 fn is_retransmission(packet: &PacketView) -> bool {
     packet.kind() == PacketKind::Retransmission
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Importance;
+
+    use super::*;
+    use crate::fragment::FrameId;
+    use crate::path_view::PathSet;
+
+    #[test]
+    fn copies_of_the_newest_frames_are_sent_blind() {
+        let copy = |number: u64, bytes: u32| PacketView {
+            frame: FrameId(number),
+            fragment: 0,
+            fragment_count: 1,
+            reason: SendReason::Lost,
+            importance: Importance::Reference,
+            bytes,
+            deadline: None,
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        };
+        let budget = Budget::new(Instant::ZERO);
+        let mut room = 0;
+        while budget.has_room_without_answer(room + 1) {
+            room += 1;
+        }
+        // The oldest one needs all of the room, each other a third.
+        let waiting = [copy(1, room), copy(2, room / 3), copy(3, room / 3)];
+        assert_eq!(held_copies(&waiting, &budget), 1);
+        let waiting = [copy(1, room / 3), copy(2, room / 3), copy(3, room)];
+        assert_eq!(held_copies(&waiting, &budget), 2);
+    }
+}
