@@ -21,7 +21,7 @@ use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{ByteCount, Duration, Instant};
 use anyhow::bail;
 
 use crate::delivery::Delivery;
@@ -117,6 +117,10 @@ pub(crate) struct Arguments {
     /// Packet scheduler; `anabranch list schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::DEFAULT)]
     scheduler: String,
+    /// Most bytes a minute that only probe for bandwidth, such as 5MB; 0 for none. They are never
+    /// more than a tenth of all bytes.
+    #[arg(long, value_name = "BYTES")]
+    max_padding: Option<ByteCount>,
     /// Send packets as ECN-capable, so that routers mark them instead of dropping them. It helps if
     /// the controller reacts to marks, as new-reno, cubic, scream and nada do.
     #[arg(long)]
@@ -234,6 +238,7 @@ impl Arguments {
         config.transport.controller = by_name(&self.controller)?;
         config.transport.scheduler = anabranch_schedulers::by_name(&self.scheduler)?;
         config.transport.is_ecn_capable = self.ecn;
+        config.transport.padding_bytes_per_minute = self.max_padding.map(|ByteCount(bytes)| bytes);
         config.keeps_deadline = self.frame_lifetime.is_some();
         config.latency = match self.latency {
             Some(latency) => latency.requested(),

@@ -32,6 +32,9 @@ const MIN_PIECE_BYTES: u16 = 512;
 pub struct Config {
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
+    /// Most bytes of padding that [`PaddingPolicy::Earned`] sends in any minute; `None`: a tenth of
+    /// all bytes.
+    pub padding_bytes_per_minute: Option<u64>,
     /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
     pub is_ecn_capable: bool,
     /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
@@ -76,6 +79,7 @@ impl Config {
             initial_window_packets: 10,
             is_ecn_capable: false,
             padding: PaddingPolicy::default(),
+            padding_bytes_per_minute: None,
             // IPv4 and UDP; the packet protection's bytes are its driver's to add.
             overhead_bytes: 28,
             // Seven packets of MPEG-TS.
@@ -334,7 +338,8 @@ pub enum PaddingPolicy {
     /// to do without.
     WhileProbing,
     /// The same, in proportion: as long as the network is new or changes. On a steady network only
-    /// for an adaptive source that uses its target, and as often as media has earned it.
+    /// for an adaptive source that uses its target, and as often as media has earned it. Over any
+    /// minute it is at most a tenth of all bytes.
     #[default]
     Earned,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.

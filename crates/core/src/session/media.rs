@@ -10,6 +10,7 @@ mod invariants;
 mod last_try;
 mod mtu;
 mod notices;
+mod padding_budget;
 mod probing;
 mod receive;
 mod reconsider;
@@ -343,7 +344,7 @@ impl Hooks for Media {
             reception: Reception::new(config, now),
             target: Target::new(config, header_bytes),
             admission: Admission::new(now),
-            probing: probing::Probing::new(now),
+            probing: probing::Probing::new(now, config.padding_bytes_per_minute),
             notices: notices::Notices::default(),
             has_sent_media: false,
             idle: Idle::default(),

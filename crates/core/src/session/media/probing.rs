@@ -1,11 +1,12 @@
 //! Amount of padding that a session with an adaptive source sends to probe for bandwidth.
 //!
 //! Controllers ask for padding in each of their probes, whatever they learn by it. While a network
-//! is new or changes, they get it. Once it is steady, padding has to be earned by media, and is not
-//! sent for an encoder that does not use the target that it has.
+//! is new or changes, they get it, within a limit over any minute. Once it is steady, padding has
+//! to be earned by media, and is not sent for an encoder that does not use the target that it has.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use super::padding_budget::PaddingBudget;
 use super::standby::Standby;
 use crate::config::{PaddingPolicy, SourceLimits};
 use crate::path::Path;
@@ -45,6 +46,7 @@ pub(super) struct Probing {
     reference: DataRate,
     /// Bytes of padding that may be sent; negative: that were sent in advance.
     credit: f64,
+    budget: PaddingBudget,
     span_began_at: Instant,
     span_bytes: u64,
     media_rate_before: DataRate,
@@ -52,12 +54,13 @@ pub(super) struct Probing {
 }
 
 impl Probing {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant, max_bytes_per_minute: Option<u64>) -> Self {
         Probing {
             learns_until: now + LEARNING_PERIOD,
             is_learning: true,
             reference: DataRate::ZERO,
             credit: 0.0,
+            budget: PaddingBudget::new(now, max_bytes_per_minute),
             span_began_at: now,
             span_bytes: 0,
             media_rate_before: DataRate::ZERO,
@@ -96,6 +99,7 @@ impl Probing {
 
     /// Counts a packet that leaves.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u32, is_padding: bool) {
+        self.budget.on_sent(now, bytes, is_padding);
         self.is_learning = now < self.learns_until;
         if self.is_learning {
             return;
@@ -134,7 +138,7 @@ impl Probing {
             other.id != path.id && !other.is_capped() && !is_gone
         };
         let is_spared = path.is_capped() && need.paths.iter().any(is_other);
-        !is_spared && (path.is_padded || self.may_begin())
+        !is_spared && (path.is_padded && self.budget.may_continue() || self.may_begin())
     }
 
     /// Returns whether more bandwidth than the estimate would be of use.
@@ -151,7 +155,7 @@ impl Probing {
 
     /// Whether a probe may begin. One that has begun may go on: half of it would show nothing.
     fn may_begin(&self) -> bool {
-        self.is_learning || self.credit >= 0.0
+        (self.is_learning || self.credit >= 0.0) && self.budget.may_begin()
     }
 
     /// Whether the encoder uses the target, so that it would use a higher one.
@@ -173,8 +177,9 @@ mod tests {
 
     #[test]
     fn a_network_that_changes_is_learnt_and_a_steady_one_costs_little() {
-        let mut probing = Probing::new(at(0));
+        let mut probing = Probing::new(at(0), None);
         probing.on_rate(at(0), RATE);
+        probing.on_sent(at(9), 1_000_000, false);
         probing.on_sent(at(9), 100_000, true);
         assert!(probing.may_begin(), "it is new");
         let mut padding = 0;
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_encoder_that_uses_less_than_its_target_is_not_probed_for() {
-        let mut probing = Probing::new(at(0));
+        let mut probing = Probing::new(at(0), None);
         for number in 0..20 * 25 {
             let now = Instant::from_millis(number * 40);
             probing.on_frame(now, 5_000);

@@ -175,7 +175,9 @@ impl Media {
     pub(super) fn on_packet_sent(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
         let is_padding = packet.content == PacketContent::Padding;
         path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
-        self.probing.on_sent(now, packet.bytes, is_padding);
+        if !packet.content.is_probe() {
+            self.probing.on_sent(now, packet.bytes, is_padding);
+        }
         if is_padding {
             path.counters.padding_packets += 1;
             path.counters.padding_bytes += u64::from(packet.bytes);

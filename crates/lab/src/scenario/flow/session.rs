@@ -37,6 +37,11 @@ pub(super) const KEYS: &[Key] = &[
         "when a path is filled up with padding",
     ),
     Key::new(
+        "padding-limit",
+        Amount,
+        "most bytes of earned padding a minute, 0 B to 1 GB",
+    ),
+    Key::new(
         "padding-packet",
         Amount,
         "bytes of padding in a packet, 64 B to 9 kB",
@@ -180,6 +185,8 @@ pub(super) fn config(
         is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
         // The results of the page are of this policy.
         padding: table.or("padding", PaddingPolicy::WhileProbing, padding)?,
+        padding_bytes_per_minute: table
+            .optional("padding-limit", |node| bytes(node, 0..=1_000_000_000))?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
             bytes(node, 0..=1_000).map(|b| b as u32)
         })?,
