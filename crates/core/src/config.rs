@@ -32,8 +32,8 @@ const MIN_PIECE_BYTES: u16 = 512;
 pub struct Config {
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
-    /// Most bytes of padding that [`PaddingPolicy::Earned`] sends in any minute; `None`: a tenth of
-    /// all bytes.
+    /// Most bytes of padding a minute by [`PaddingPolicy::Earned`], which is never more than a
+    /// tenth of the last minute's bytes; `None`: no other limit.
     pub padding_bytes_per_minute: Option<u64>,
     /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
     pub is_ecn_capable: bool,
@@ -338,8 +338,8 @@ pub enum PaddingPolicy {
     /// to do without.
     WhileProbing,
     /// The same, in proportion: as long as the network is new or changes. On a steady network only
-    /// for an adaptive source that uses its target, and as often as media has earned it. Over any
-    /// minute it is at most a tenth of all bytes.
+    /// for an adaptive source that uses its target, and as often as media has earned it. It is at
+    /// most a tenth of the last minute's bytes.
     #[default]
     Earned,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.

@@ -1,8 +1,9 @@
 //! Amount of padding that a session with an adaptive source sends to probe for bandwidth.
 //!
 //! Controllers ask for padding in each of their probes, whatever they learn by it. While a network
-//! is new or changes, they get it, within a limit over any minute. Once it is steady, padding has
-//! to be earned by media, and is not sent for an encoder that does not use the target that it has.
+//! is new or changes, they get it, up to a share of the last minute's bytes. Once it is steady,
+//! padding has to be earned by media, and is not sent for an encoder that does not use the target
+//! that it has.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
