@@ -36,11 +36,16 @@ pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
 
 /// The way back to the asker of a name.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "testing"),
+    expect(dead_code, reason = "only resolvers of worlds answer without a thread")
+)]
 pub(crate) struct Reply {
     desk: Arc<Desk>,
     waker: Arc<Waker>,
 }
 
+#[cfg(feature = "testing")]
 impl Reply {
     pub(crate) fn send(self, outcome: Result<Vec<SocketAddr>, String>) {
         self.desk.lock().outcome = Some(outcome);
