@@ -26,7 +26,7 @@ impl core::fmt::Debug for SchedulerEntry {
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
         name: "anabranch",
-        summary: "the path that delivers first, by a forecast that sees paths slow down (ours)",
+        summary: "min-cost with the delay's margin, waiting counted twice (ours)",
         build: anabranch::build,
     },
     SchedulerEntry {
