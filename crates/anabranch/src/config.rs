@@ -20,8 +20,8 @@
 
 pub use anabranch_core::fec::FEC_POLICIES;
 pub use anabranch_core::{
-    Config, ConfigError, Endpoint, HandOut, Laboratory, MediaConfig, MtuDiscovery, PaddingPolicy,
-    Reinjection, RetransmissionCopies, SourceLimits, StreamConfig,
+    Config, ConfigError, HandOut, Laboratory, MediaConfig, MtuDiscovery, PaddingPolicy,
+    Reinjection, SenderRule, SenderRules, SourceLimits, StreamConfig,
 };
 pub use anabranch_net::{
     Carrier, ClientConfig, LinkCap, LinkReport, PacketEvent, PacketEventKind, PacketObserver,

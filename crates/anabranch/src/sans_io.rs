@@ -66,8 +66,8 @@
 //! ```
 
 pub use anabranch_core::{
-    Config, ConfigError, Content, DatagramMeta, Endpoint, Event, Laboratory, Media, MediaConfig,
-    MediaSession, MtuDiscovery, PaddingPolicy, PathCounters, Reinjection, RetransmissionCopies,
-    SendReason, Session, SessionCounters, SourceLimits, Stream, StreamConfig, StreamSession, Timer,
-    Transmit, WriteStreamError,
+    Config, ConfigError, Content, DatagramMeta, Event, Laboratory, Media, MediaConfig,
+    MediaSession, MtuDiscovery, PaddingPolicy, PathCounters, Reinjection, SendReason, Session,
+    SessionCounters, SourceLimits, Stream, StreamConfig, StreamSession, Timer, Transmit,
+    WriteStreamError,
 };

@@ -196,10 +196,11 @@ fn the_programs_speak_in_one_place() {
 }
 
 /// Modules in the root of the core. Each uses only those above it in this list.
-const LAYERS_OF_CORE: [&str; 24] = [
+const LAYERS_OF_CORE: [&str; 25] = [
     "options",
     "questions",
     "send_reason",
+    "sender_rules",
     "copies",
     "fragment",
     "invariants",
@@ -309,7 +310,7 @@ fn sessions_have_few_methods() {
 }
 
 /// Most lines of code of the core. The number falls with its parts; a new one has to be worth it.
-const MAX_CODE_LINES_OF_CORE: usize = 17_250;
+const MAX_CODE_LINES_OF_CORE: usize = 17_248;
 
 #[test]
 fn the_core_is_small() {

@@ -6,6 +6,7 @@ use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
 use crate::scheduler::SchedulerFactory;
+use crate::sender_rules::SenderRules;
 use crate::wire;
 
 /// The base must hold pieces of fragments of this length: a frame of the largest size then has at
@@ -107,10 +108,8 @@ pub struct Laboratory {
     /// Minimum contribution of each usable path to the encoder's target (Zhang & Lei's program: the
     /// controllers' minimum).
     pub path_target_min: DataRate,
-    /// Which of this project's decisions a sender of media makes.
-    pub endpoint: Endpoint,
-    /// Number of copies of a lost fragment.
-    pub retransmission_copies: RetransmissionCopies,
+    /// Rules that a sender of media follows.
+    pub rules: SenderRules,
     /// Whether a lost segment is resent by the path that lost it, as each flow of MPTCP does, and
     /// not by the scheduler's choice.
     pub retransmits_on_same_path: bool,
@@ -127,18 +126,10 @@ impl Default for Laboratory {
             feedback: None,
             padding_bytes: None,
             path_target_min: DataRate::ZERO,
-            endpoint: Endpoint::default(),
-            retransmission_copies: RetransmissionCopies::default(),
+            rules: SenderRules::ALL,
             retransmits_on_same_path: false,
             keeps_bytes: true,
         }
-    }
-}
-
-impl Laboratory {
-    /// Returns whether copies of a fragment may leave before the last one is known to be lost.
-    pub(crate) fn sends_last_tries(&self) -> bool {
-        self.retransmission_copies == RetransmissionCopies::Adaptive && !self.endpoint.is_bare()
     }
 }
 
@@ -271,49 +262,6 @@ pub enum HandOut {
     WhenWhole,
 }
 
-/// Which of this project's decisions a sender of media makes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Endpoint {
-    /// All of them.
-    #[default]
-    Anabranch,
-    /// A sender as papers about controllers and schedulers describe it, for their experiments. The
-    /// encoder's target and the scheduler follow the controllers' estimates alone, and controllers
-    /// do not learn the source's rate. Frames are sent up to their deadline, and a lost packet is
-    /// retransmitted once.
-    Bare,
-}
-
-impl Endpoint {
-    /// All of them by the name that scenario files use.
-    pub const NAMES: [(&'static str, Endpoint); 2] =
-        [("anabranch", Endpoint::Anabranch), ("bare", Endpoint::Bare)];
-
-    /// Returns whether the sender is the bare one of papers.
-    pub const fn is_bare(self) -> bool {
-        matches!(self, Endpoint::Bare)
-    }
-}
-
-/// Number of copies of a lost fragment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RetransmissionCopies {
-    /// Two if there is no time for another try, on two paths if two are fast enough; else one. One
-    /// for frames that no other needs.
-    #[default]
-    Adaptive,
-    /// One.
-    Single,
-}
-
-impl RetransmissionCopies {
-    /// All of them by the name that scenario files use.
-    pub const NAMES: [(&'static str, RetransmissionCopies); 2] = [
-        ("adaptive", RetransmissionCopies::Adaptive),
-        ("single", RetransmissionCopies::Single),
-    ];
-}
-
 /// Whether the source follows the target bitrate, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceLimits {
@@ -344,16 +292,6 @@ pub enum PaddingPolicy {
     Earned,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.
     Always,
-}
-
-impl PaddingPolicy {
-    /// All policies by the name that scenario files use.
-    pub const NAMES: [(&'static str, PaddingPolicy); 4] = [
-        ("never", PaddingPolicy::Never),
-        ("while-probing", PaddingPolicy::WhileProbing),
-        ("earned", PaddingPolicy::Earned),
-        ("always", PaddingPolicy::Always),
-    ];
 }
 
 /// Why a [`Config`] cannot work.

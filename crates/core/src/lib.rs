@@ -62,6 +62,7 @@ mod questions;
 pub mod recovery;
 pub mod scheduler;
 mod send_reason;
+mod sender_rules;
 mod session;
 mod session_view;
 mod standby;
@@ -71,8 +72,8 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, Endpoint, HandOut, Laboratory, MediaConfig, PaddingPolicy, Reinjection,
-    RetransmissionCopies, SourceLimits, StreamConfig,
+    Config, ConfigError, HandOut, Laboratory, MediaConfig, PaddingPolicy, Reinjection,
+    SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use forecast::{Forecast, Priority};
@@ -81,6 +82,7 @@ pub use path::PathOptions;
 pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
 pub use recovery::MtuDiscovery;
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};
+pub use sender_rules::{SenderRule, SenderRules};
 pub use session::{
     Content, DatagramMeta, Event, Media, MediaSession, Session, Stream, StreamSession, Timer,
     Transmit,

@@ -25,6 +25,7 @@ use crate::recovery::{
 };
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
+use crate::sender_rules::{SenderRule, SenderRules};
 use crate::session_view::SessionView;
 use bound::Bound;
 pub(crate) use fluid_model::FluidModel;
@@ -83,7 +84,7 @@ pub(crate) struct Path {
     /// The last silence of the path.
     interruption: Option<Interruption>,
     /// Whether the controller's estimate counts alone, whatever comes out of the path.
-    believes_controller: bool,
+    rules: SenderRules,
     /// Whether the source keeps its rate, and may leave a part of the path's capacity unused.
     has_fixed_source: bool,
     /// Target rate at the last rebinding, or at the last binding to queues that were all empty.
@@ -168,7 +169,7 @@ impl Path {
             loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             interruption: None,
-            believes_controller: laboratory.endpoint.is_bare(),
+            rules: laboratory.rules,
             has_fixed_source: config.media.source == SourceLimits::Fixed,
             rebinding_rate: DataRate::ZERO,
             reported_rate: None,
@@ -322,6 +323,7 @@ impl Path {
         lifetime: Duration,
     ) -> bool {
         let least = self.min_one_way_delay();
+        let least = least.filter(|_| self.rules.has(SenderRule::LateDrops));
         least.is_some_and(|least| comes_late(now + least, packet, lifetime))
     }
 

@@ -1,29 +1,30 @@
 //! The last moment at which another copy can arrive in time, as the drivers of two endpoints see
 //! it.
 
-use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies};
+use anabranch_core::{Config, Laboratory, MediaConfig, SenderRule, SenderRules};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::support::{self, Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(130);
+const WITHOUT_LAST_TRIES: SenderRules = SenderRules::ALL.without(SenderRule::LastTries);
 
 /// Sends frames of one packet every 5 ms over 30 ms one way, and loses these packets. Returns the
 /// number of frames before the deadline, and the number of sent packets.
-fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u64) {
+fn stream(rules: SenderRules, lost: std::ops::Range<u64>) -> (usize, u64) {
     let path = TestPath {
         lost_there: lost.collect(),
         ..TestPath::new(6, 30)
     };
-    stream_over(copies, path, 200)
+    stream_over(rules, path, 200)
 }
 
-fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (usize, u64) {
+fn stream_over(rules: SenderRules, path: TestPath, frames: usize) -> (usize, u64) {
     let config = Config {
         controller: support::controller("fixed"),
         laboratory: Laboratory {
             fixed_rate: DataRate::from_megabits_per_second(6),
-            retransmission_copies: copies,
+            rules,
             ..Laboratory::default()
         },
         media: MediaConfig {
@@ -48,9 +49,9 @@ fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (
 fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() {
     // The hole shows 10 × 5 ms after the first packet in it was sent and a round trip later: too
     // late for that packet.
-    let (single, _) = stream(RetransmissionCopies::Single, 100..110);
+    let (single, _) = stream(WITHOUT_LAST_TRIES, 100..110);
     assert!(single < 200, "{single}");
-    let (adaptive, sent) = stream(RetransmissionCopies::Adaptive, 100..110);
+    let (adaptive, sent) = stream(SenderRules::ALL, 100..110);
     assert_eq!(adaptive, 200);
     assert!(sent <= 200 + 2 * 10, "{sent}");
 }
@@ -63,7 +64,7 @@ fn pictures(lost: &[u64]) -> (usize, usize) {
         controller: support::controller("fixed"),
         laboratory: Laboratory {
             fixed_rate: DataRate::from_megabits_per_second(5),
-            retransmission_copies: RetransmissionCopies::Single,
+            rules: WITHOUT_LAST_TRIES,
             ..Laboratory::default()
         },
         media: MediaConfig {
@@ -110,7 +111,7 @@ fn the_end_of_a_picture_is_sent_again_before_the_next_one_has_arrived() {
 
 #[test]
 fn nothing_is_sent_twice_where_nothing_is_lost() {
-    assert_eq!(stream(RetransmissionCopies::Adaptive, 0..0), (200, 200));
+    assert_eq!(stream(SenderRules::ALL, 0..0), (200, 200));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn the_only_path_carries_media_while_nothing_comes_back_for_up_to_a_second() {
             outage_back: Some((Instant::from_millis(200), silent_until)),
             ..TestPath::new(6, 30)
         };
-        stream_over(RetransmissionCopies::Adaptive, path, 400).0
+        stream_over(SenderRules::ALL, path, 400).0
     };
     assert_eq!(in_time(Instant::from_millis(700)), 400);
     // By 1.2 s, 240 frames have been sent.

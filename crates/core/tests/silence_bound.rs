@@ -3,7 +3,9 @@
 //! In any 100 ms after the last sign of life it sends at most a quarter more than in the busiest
 //! 100 ms before, and a few questions. Then only questions are left, which become rarer.
 
-use anabranch_core::{Config, Laboratory, MediaConfig, RetransmissionCopies, SendReason, Stream};
+use anabranch_core::{
+    Config, Laboratory, MediaConfig, SendReason, SenderRule, SenderRules, Stream,
+};
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use crate::support::{self, Load, Network, TestPath};
@@ -177,7 +179,10 @@ impl Draw {
             },
             laboratory: Laboratory {
                 fixed_rate: DataRate::from_megabits_per_second(20),
-                retransmission_copies: self.of(&RetransmissionCopies::NAMES).1,
+                rules: self.of(&[
+                    SenderRules::ALL,
+                    SenderRules::ALL.without(SenderRule::LastTries),
+                ]),
                 ..Laboratory::default()
             },
             ..support::usual()

@@ -9,8 +9,8 @@ use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
     Config, Frame, Laboratory, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId,
-    PathOptions, ReasonCounts, Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream,
-    StreamConfig,
+    PathOptions, ReasonCounts, Reinjection, SendReason, SenderRule, SenderRules, SourceLimits,
+    Stream, StreamConfig,
 };
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
@@ -100,14 +100,17 @@ impl Draw {
             },
             ..MediaConfig::default()
         };
-        let retransmission_copies = self.of(&RetransmissionCopies::NAMES).1;
+        let rules = self.of(&[
+            SenderRules::ALL,
+            SenderRules::ALL.without(SenderRule::LastTries),
+        ]);
         let mut config = Config {
             scheduler: support::scheduler(scheduler),
             media,
             ..self.config()
         };
         config.laboratory.loss_detection = Some(loss_detection);
-        config.laboratory.retransmission_copies = retransmission_copies;
+        config.laboratory.rules = rules;
         config
     }
 

@@ -35,6 +35,7 @@ the same networks and seeds, and choose networks that a setting was not develope
   anabranch-lab dominance
   anabranch-lab dominance --first 2001 --count 100 --set flow-defaults.scheduler=sfl
   anabranch-lab dominance --count 500 --only all,p0,p1,p2,bare --out rows.jsonl
+  anabranch-lab dominance --count 300 --set 'flow-defaults.without-rules=[\"rebinding\"]'
   anabranch-lab dominance --print 17 > network-17.toml
   anabranch-lab dominance --count 2000 --mean-budget 0.2 --largest 5")]
 pub(crate) struct Arguments {

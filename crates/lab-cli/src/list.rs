@@ -1,6 +1,7 @@
 //! `anabranch-lab list`: names in scenarios and on the command line.
 
 use anabranch_lab::metrics::{METRICS, Metric, Scope, Unit};
+use anabranch_lab::{SENDER_RULES, SenderRuleEntry};
 use anabranch_terminal::names::{self, ALGORITHMS, Section};
 use anabranch_terminal::print;
 use clap::builder::PossibleValuesParser;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::{contest, reproduce};
 
-/// List the names of algorithms, metrics, scenario keys, contest rows and claims.
+/// List the names of algorithms, metrics, scenario keys, rules, contest rows and claims.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +22,7 @@ pub(crate) struct Arguments {
     kind: Option<String>,
 }
 
-const STUDIES: [Section; 4] = [
+const STUDIES: [Section; 5] = [
     Section {
         name: "metrics",
         about: "measurements of runs: in [expect] of scenarios, in reports and comparisons",
@@ -31,6 +32,11 @@ const STUDIES: [Section; 4] = [
         name: "keys",
         about: "keys of scenario files",
         list: keys,
+    },
+    Section {
+        name: "rules",
+        about: "rules of the sender of media: without-rules of scenarios",
+        list: sender_rules,
     },
     Section {
         name: "contest",
@@ -75,6 +81,11 @@ fn metrics() -> String {
         format!("{:<28} {unit:<14} of {scope}\n", metric.name)
     };
     METRICS.iter().map(line).collect()
+}
+
+fn sender_rules() -> String {
+    let line = |entry: &SenderRuleEntry| format!("{:<28} {}\n", entry.name, entry.summary);
+    SENDER_RULES.iter().map(line).collect()
 }
 
 /// Returns the scenario keys from the schema, each with its path through the tables.

@@ -58,9 +58,10 @@ pub use run::{
     Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
 };
 pub use scenario::{
-    AdaptiveSpec, Algorithms, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec,
-    MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, Scenario, ScenarioError, Setting,
-    ShortSpec, Swept, SweptPoint, merged_text, network_text, schema,
+    AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec,
+    LinkSpec, MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, SENDER_RULES, Scenario,
+    ScenarioError, SenderRuleEntry, Setting, ShortSpec, Swept, SweptPoint, merged_text,
+    network_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

@@ -38,8 +38,8 @@ pub use emulated::NotOneLink;
 pub use error::ScenarioError;
 pub use expect::Expectation;
 pub use flow::{
-    AdaptiveSpec, BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec,
-    ShortSpec,
+    AdaptiveSpec, BARE_SENDER, BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec,
+    RawSpec, SENDER_RULES, SenderRuleEntry, ShortSpec,
 };
 pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};

@@ -1,7 +1,7 @@
 //! Dominance over random networks: an endpoint with more must not lose frames to one with less.
 
 use anabranch_lab::dominance::{Variant, judge, measure};
-use anabranch_lab::in_parallel;
+use anabranch_lab::{SENDER_RULES, in_parallel};
 
 /// Number of the first network; the sixty from there on served no development.
 const FIRST: u64 = 6_001;
@@ -44,5 +44,25 @@ fn shortfalls_stay_within_their_budgets() {
         );
         let (points, number) = verdict.worst.unwrap();
         assert!(points <= largest, "{name}: {points:.2} in network {number}");
+    }
+}
+
+/// A rule whose absence changes nothing would be no rule.
+#[test]
+fn each_rule_that_is_switched_off_shows_in_a_network() {
+    // Rules of an only path show there alone.
+    let frames_of = |number: u64, settings: &[String]| {
+        let variants = [Variant::All, Variant::Alone(0)];
+        let figures = measure(number, &variants, 1, settings).unwrap();
+        variants.map(|variant| figures.of(variant))
+    };
+    let shows = in_parallel(&SENDER_RULES, 0, |rule| {
+        let setting = format!("flow-defaults.without-rules=[\"{}\"]", rule.name);
+        (FIRST..FIRST + COUNT).any(|number| {
+            frames_of(number, &[]) != frames_of(number, std::slice::from_ref(&setting))
+        })
+    });
+    for (rule, shows) in SENDER_RULES.iter().zip(shows) {
+        assert!(shows, "{}", rule.name);
     }
 }

@@ -1,7 +1,7 @@
 //! Claims of papers and their tests, as data.
 
 use anabranch_controllers::by_name;
-use anabranch_core::Endpoint;
+use anabranch_lab::BARE_SENDER;
 use anabranch_units::Duration;
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ impl Algorithms {
                 Algorithms::Own => false,
             };
             if is_published {
-                media.config.laboratory.endpoint = Endpoint::Bare;
+                media.config.laboratory.rules = BARE_SENDER;
                 has_any = true;
             }
         }

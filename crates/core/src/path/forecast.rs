@@ -6,6 +6,7 @@ use super::Path;
 use crate::forecast::Forecast;
 use crate::path_view::PathView;
 use crate::recovery::{Digest, RttEstimator};
+use crate::sender_rules::SenderRule;
 
 /// Time constant of the measured rate: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
@@ -131,7 +132,7 @@ impl Path {
             backed_up_bytes: 0,
             queueing_delay: rtt.queueing_delay(),
         };
-        if !self.believes_controller && rtt.has_sample() {
+        if self.rules.has(SenderRule::QueueForecast) && rtt.has_sample() {
             self.add_queue(now, &mut forecast);
         }
         forecast
@@ -140,7 +141,7 @@ impl Path {
     /// Returns whether the path may stand by for its losses: not at a bare endpoint, and not if an
     /// encoder follows the paths.
     pub(crate) fn may_be_spoiler(&self) -> bool {
-        self.has_fixed_source && !self.believes_controller
+        self.has_fixed_source && self.rules.has(SenderRule::Spoilers)
     }
 
     /// Adds the network's queue to a forecast. The last samples of an idle path, and their
@@ -229,7 +230,7 @@ impl Path {
     /// and more bytes are in flight than its estimate delivers in the time of that answer and
     /// jitter. With a source of fixed rate, it must be twice as many of one of several paths.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
-        if self.believes_controller {
+        if !self.rules.has(SenderRule::Congestion) {
             return None;
         }
         let rtt = self.recovery.rtt();

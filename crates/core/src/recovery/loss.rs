@@ -30,20 +30,6 @@ pub enum LossDetection {
 const PACKET_THRESHOLD: u64 = 3;
 
 impl LossDetection {
-    /// The rules for media by the name that scenario files use.
-    pub const NAMES: [(&'static str, LossDetection); 2] = [
-        ("per-packet", LossDetection::PerPacket),
-        ("gap-immediate", LossDetection::GapImmediate),
-    ];
-
-    /// The rules for streams by the name that scenario files use.
-    pub const STREAM_NAMES: [(&'static str, LossDetection); 4] = [
-        ("tcp-sack", LossDetection::TcpSack),
-        ("tcp-cumulative", LossDetection::TcpCumulative),
-        Self::NAMES[0],
-        Self::NAMES[1],
-    ];
-
     /// Returns whether the rule needs the order of a stream's bytes.
     pub(crate) fn is_of_streams(self) -> bool {
         matches!(self, LossDetection::TcpCumulative | LossDetection::TcpSack)

@@ -40,6 +40,7 @@ use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Digest, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 use crate::wire::{self, WireFrame};
 use admission::{Admission, Occasion};
 use idle::Idle;
@@ -274,7 +275,7 @@ impl MediaSession {
 
     /// Updates everything that follows the paths' rates, by the present views.
     fn follow_rates(&mut self, now: Instant) {
-        if self.config.laboratory.sends_last_tries() {
+        if self.config.laboratory.rules.has(SenderRule::LastTries) {
             let lead = last_try::last_call_lead(&self.views, self.sizes.max_packet_bytes);
             self.content.send_buffer.set_last_call_lead(lead);
         }

@@ -11,6 +11,7 @@ use crate::config::{Config, SourceLimits};
 use crate::media::{FrameId, Group, SendBuffer, Unsent};
 use crate::path::{FluidModel, Path, SPARE_LIFETIME};
 use crate::path_view::{PathState, PathView};
+use crate::sender_rules::SenderRule;
 
 /// Inverse of the part of its lifetime that an unfinished frame waits before the session is
 /// overloaded. An overload lasts until nothing waits. Before one, the paths' full capacity may be
@@ -118,8 +119,8 @@ impl Admission {
         // encoder that follows the paths ends an overload by itself, and the capacity of a path
         // that was never full is unknown. A frame refused too early would cost all that need it.
         let is_fixed = config.media.source == SourceLimits::Fixed;
-        let is_bare = config.laboratory.endpoint.is_bare();
-        if is_bare || !is_fixed || !send_buffer.has_structure() || is_redundant {
+        let is_off = !config.laboratory.rules.has(SenderRule::Admission);
+        if is_off || !is_fixed || !send_buffer.has_structure() || is_redundant {
             return false;
         }
         let lifetime = config.media.deadline;

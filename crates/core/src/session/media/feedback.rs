@@ -8,6 +8,7 @@ use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 
 impl MediaSession {
     /// Handles a report about path `about` that has come in on path `on`. Path and controller learn
@@ -17,7 +18,7 @@ impl MediaSession {
             self.content.on_acked(now, about, packet);
         }
         self.output.counters.frames_acked = self.content.send_buffer.acked_frame_count();
-        if !self.config.laboratory.endpoint.is_bare() {
+        if self.config.laboratory.rules.has(SenderRule::Standstill) {
             restart_after_standstill(now, about, &mut self.paths);
         }
         self.notify_controller(now, about, digest);

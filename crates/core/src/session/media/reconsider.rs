@@ -13,6 +13,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{PacketContent, SentPacket};
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 use crate::session::are_present;
 use crate::session::output::Output;
 
@@ -250,9 +251,10 @@ impl MediaSession {
     /// Returns the rule as of now, by `self.views`.
     pub(super) fn rule(&mut self, now: Instant) -> Rule<'_> {
         debug_assert!(are_present(&self.views, &self.paths, now));
-        let most_copies = match self.config.laboratory.endpoint.is_bare() {
-            true => 1,
-            false => MOST_COPIES,
+        let most_copies = if self.config.laboratory.rules.has(SenderRule::SecondCopies) {
+            MOST_COPIES
+        } else {
+            1
         };
         let content = &mut self.content;
         Rule {

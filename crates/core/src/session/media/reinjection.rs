@@ -15,6 +15,7 @@ use crate::path::{Path, SPARE_LIFETIME};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 use crate::session::are_present;
 
 /// Inverse of the share of the deadline that a queue at the sender takes before it is rebound.
@@ -29,17 +30,19 @@ impl MediaSession {
             return;
         }
         let deadline = self.config.media.deadline;
+        let rules = self.config.laboratory.rules;
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             if self.paths[index].state() != PathState::Active {
                 continue;
             }
             let forecast = self.views[index].forecast;
-            if forecast.is_congested {
+            if forecast.is_congested && rules.has(SenderRule::CongestedCopies) {
                 self.rule(now).reinject_late_packets(id, &forecast);
             }
             let queued_bytes = self.paths[index].queued_bytes();
-            let is_long = forecast.excess_delay(queued_bytes) > deadline / LONG_WAIT;
+            let is_long = rules.has(SenderRule::Rebinding)
+                && forecast.excess_delay(queued_bytes) > deadline / LONG_WAIT;
             let spare = deadline / SPARE_LIFETIME;
             let send_buffer = &mut self.content.send_buffer;
             if is_long && rebind(now, id, spare, &mut self.paths, &self.views, send_buffer) {

@@ -8,6 +8,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 use crate::session::Event;
 
 impl MediaSession {
@@ -43,7 +44,8 @@ impl MediaSession {
         path.begin_interruption(now, lifetime);
         self.questions.challenge(path);
         unanswered::ask_for_life(now, &mut self.paths, &mut self.questions);
-        if Path::best_other(&self.paths, id).is_some() {
+        let may_copy = self.config.laboratory.rules.has(SenderRule::SuspectCopies);
+        if may_copy && Path::best_other(&self.paths, id).is_some() {
             self.content.take_back(&mut self.paths, id);
             self.refresh_views(now);
             let outstanding: Vec<SentPacket> =

@@ -8,6 +8,7 @@ use crate::fec::Budget;
 use crate::media::{self, Bandwidth, Demand, SourceRate};
 use crate::path::Path;
 use crate::path_view::{PathState, PathView};
+use crate::sender_rules::SenderRule;
 
 /// The encoder's target, and the source's rate.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ impl Media {
         paths: &mut [Path],
     ) {
         let is_fixed = config.media.source == SourceLimits::Fixed;
-        if !is_fixed || config.laboratory.endpoint.is_bare() {
+        if !is_fixed || !config.laboratory.rules.has(SenderRule::SourceRate) {
             return;
         }
         let rate = self.target.on_frame(now, byte_count);

@@ -10,6 +10,7 @@ use crate::path_view::PathId;
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
+use crate::sender_rules::SenderRule;
 use crate::session::content::Written;
 use crate::session::output::Output;
 use crate::session::sizes::Sizes;
@@ -58,7 +59,7 @@ impl MediaSession {
                 content
                     .budget
                     .on_retransmission(now, u64::from(payload_bytes));
-                if self.config.laboratory.sends_last_tries() {
+                if self.config.laboratory.rules.has(SenderRule::LastTries) {
                     self.refresh_views(now);
                     self.rule(now).try_last(id, &packet);
                 }

@@ -1,20 +1,16 @@
 //! Flows of media.
 
 use anabranch_core::fec::{self, FEC_POLICIES};
-use anabranch_core::recovery::LossDetection;
-use anabranch_core::{
-    Config, Endpoint, HandOut, Laboratory, MediaConfig, MtuDiscovery, RetransmissionCopies,
-    SourceLimits,
-};
+use anabranch_core::{Config, HandOut, Laboratory, MediaConfig, MtuDiscovery, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
 
 use super::source::{SOURCE, named_source, source};
-use super::{Context, FlowKind, Kind, session};
+use super::{Context, FlowKind, Kind, rules, session};
 use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, repeated, span};
-use crate::scenario::reader::{Read, Table, boolean, choice, positive_duration, rate, share, text};
+use crate::scenario::reader::{Read, Table, boolean, positive_duration, rate, share, text};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -94,14 +90,14 @@ const KEYS: &[Key] = &[
         "whether packets begin at 1,228 B and grow to each path's MTU",
     ),
     Key::new(
-        "retransmission-copies",
-        Shape::Name(retransmission_copies),
-        "number of copies sent of a lost fragment",
+        "endpoint",
+        Shape::Name(rules::endpoints),
+        "rules of this project that the sender follows",
     ),
     Key::new(
-        "endpoint",
-        Shape::Name(endpoints),
-        "decisions of this project that the sender makes",
+        "without-rules",
+        Shape::List(&Shape::Name(rules::rules)),
+        "rules that it does not follow, to see their effect",
     ),
 ];
 
@@ -123,26 +119,12 @@ fn fec_policies() -> Vec<String> {
         .collect()
 }
 
-fn endpoints() -> Vec<String> {
-    Endpoint::NAMES
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
-}
-
-fn retransmission_copies() -> Vec<String> {
-    RetransmissionCopies::NAMES
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
-}
-
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let source = match table.node("source") {
         Some(node) => source(node, context.files)?,
         None => named_source("ideal").expect("it is known"),
     };
-    let session = session::config(table, context.algorithms, &LossDetection::NAMES)?;
+    let session = session::config(table, context.algorithms, &session::LOSS_DETECTIONS)?;
     let config = Config {
         media: media_config(table, session.media.clone(), &source)?,
         laboratory: laboratory(table, session.laboratory.clone())?,
@@ -169,12 +151,8 @@ const IP_AND_UDP_BYTES: u32 = 28;
 
 /// Reads the settings of media that only experiments change; `usual` has those of every session.
 fn laboratory(table: &Table<'_>, usual: Laboratory) -> Read<Laboratory> {
-    let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
-    let endpoint = |node: &Node| choice(node, "endpoint", &Endpoint::NAMES);
-    let copies_of = "retransmission-copies";
     Ok(Laboratory {
-        retransmission_copies: table.or(copies_of, usual.retransmission_copies, copies)?,
-        endpoint: table.or("endpoint", usual.endpoint, endpoint)?,
+        rules: rules::read(table)?,
         path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
         ..usual
     })

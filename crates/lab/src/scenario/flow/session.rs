@@ -117,25 +117,39 @@ pub(crate) fn unknown_scheduler(name: &str) -> String {
 }
 
 fn paddings() -> Vec<String> {
-    PaddingPolicy::NAMES
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
+    PADDINGS.map(|(name, _)| name.to_owned()).to_vec()
 }
 
 fn loss_detections() -> Vec<String> {
-    LossDetection::STREAM_NAMES
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
+    STREAM_LOSS_DETECTIONS
+        .map(|(name, _)| name.to_owned())
+        .to_vec()
 }
 
 fn feedback_names() -> Vec<String> {
-    FEEDBACK_NAMES
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
+    FEEDBACK_NAMES.map(|(name, _)| name.to_owned()).to_vec()
 }
+
+const PADDINGS: [(&str, PaddingPolicy); 4] = [
+    ("never", PaddingPolicy::Never),
+    ("while-probing", PaddingPolicy::WhileProbing),
+    ("earned", PaddingPolicy::Earned),
+    ("always", PaddingPolicy::Always),
+];
+
+/// Rules for media; the first is the default.
+pub(super) const LOSS_DETECTIONS: [(&str, LossDetection); 2] = [
+    ("per-packet", LossDetection::PerPacket),
+    ("gap-immediate", LossDetection::GapImmediate),
+];
+
+/// Rules for streams; the first is the default.
+pub(super) const STREAM_LOSS_DETECTIONS: [(&str, LossDetection); 4] = [
+    ("tcp-sack", LossDetection::TcpSack),
+    ("tcp-cumulative", LossDetection::TcpCumulative),
+    LOSS_DETECTIONS[0],
+    LOSS_DETECTIONS[1],
+];
 
 const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
     ("controller", None),
@@ -158,7 +172,7 @@ pub(super) fn config(
         found.map_err(|error| node.mistake(error))
     };
     let loss_detection = |node| choice(node, "loss detection", loss_detections);
-    let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
+    let padding = |node| choice(node, "padding", &PADDINGS);
     let laboratory = Laboratory {
         fixed_rate: table.or("fixed-rate", usual.laboratory.fixed_rate, positive_rate)?,
         loss_detection: Some(table.or("loss-detection", loss_detections[0].1, loss_detection)?),

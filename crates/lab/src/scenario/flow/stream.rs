@@ -1,6 +1,5 @@
 //! Common part of flows that carry streams.
 
-use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, Reinjection, StreamConfig};
 use anabranch_schedulers::default_stream_scheduler;
 use anabranch_units::{ByteCount, Duration};
@@ -70,7 +69,7 @@ fn retransmissions() -> Vec<String> {
 
 /// Reads the set-up of both ends.
 pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config> {
-    let mut session = session::config(table, algorithms, &LossDetection::STREAM_NAMES)?;
+    let mut session = session::config(table, algorithms, &session::STREAM_LOSS_DETECTIONS)?;
     let has_several_paths = has_several_paths(table)?;
     if has_several_paths && table.node("scheduler").is_none() {
         session.scheduler = default_stream_scheduler();
