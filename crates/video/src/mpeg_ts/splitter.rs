@@ -284,7 +284,8 @@ impl TransportUnitSplitter {
         let complete = self.cut_before(packet, now);
         self.unit.reference = self.unit.reference.or(reference);
         self.unit.started_at = self.unit.started_at.or(now);
-        let is_table = packet.has_table_pid() || self.tables.is_map(packet);
+        let is_reserved = packet.has_table_pid() && !self.tables.has_stream(packet.pid());
+        let is_table = is_reserved || self.tables.is_map(packet);
         let offset = self.unit.bytes.len();
         self.unit.tables_at = is_table.then(|| self.unit.tables_at.unwrap_or(offset));
         self.unit.bytes.extend_from_slice(bytes);

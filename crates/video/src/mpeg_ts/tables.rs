@@ -95,20 +95,38 @@ impl ProgramTables {
     /// Records a packet, if it carries PAT or PMT.
     pub(super) fn record(&mut self, packet: Packet<'_>) {
         if packet.pid() == PAT_PID {
-            if let Some(section) = self.association.push(packet) {
-                self.first = read_association(section).or(self.first);
-            }
-        } else if self.is_map(packet)
-            && let Some(section) = self.map.push(packet)
-            && let [PMT_TABLE_ID, _, _, high, low, ..] = *section
-            // Maps of several programs may share a PID.
-            && self.first.map(|(number, _)| number) == Some(u16::from_be_bytes([high, low]))
-            && let Some(program) = read_map(section)
-        {
-            self.program = program;
-            self.has_map = true;
+            let first = &mut self.first;
+            self.association.push(packet, |section| {
+                *first = first_program(*first, section);
+            });
+        } else if self.is_map(packet) {
+            let number = self.first.map(|(number, _)| number);
+            let (program, has_map) = (&mut self.program, &mut self.has_map);
+            self.map.push(packet, |section| {
+                if let Some(read) = read_map(section, number) {
+                    *program = read;
+                    *has_map = true;
+                }
+            });
         }
     }
+}
+
+/// Returns the first program's number and PMT PID after a PAT section. Programs of later sections
+/// of the table follow those of section 0.
+fn first_program(before: Option<(u16, u16)>, section: &[u8]) -> Option<(u16, u16)> {
+    let is_later = section.get(6).is_some_and(|number| *number > 0);
+    let read = read_association(section);
+    if is_later {
+        before.or(read)
+    } else {
+        read.or(before)
+    }
+}
+
+/// Returns whether the section is in force (current_next_indicator).
+fn is_current(section: &[u8]) -> bool {
+    section.get(5).is_some_and(|flags| flags & 1 != 0)
 }
 
 /// Returns the first program's number and PMT PID from a PAT section (§2.4.4.3).
@@ -116,6 +134,9 @@ fn read_association(section: &[u8]) -> Option<(u16, u16)> {
     let [PAT_TABLE_ID, _, _, _, _, _, _, _, programs @ ..] = section else {
         return None;
     };
+    if !is_current(section) {
+        return None;
+    }
     // Program 0 is the network's own table.
     let program = programs
         .chunks_exact(4)
@@ -124,8 +145,15 @@ fn read_association(section: &[u8]) -> Option<(u16, u16)> {
     Some((number, pid_of(program[2], program[3])))
 }
 
-/// Reads a PMT section (§2.4.4.8); `None` if its header is cut off.
-fn read_map(section: &[u8]) -> Option<Program> {
+/// Reads a PMT section of the program `number` (§2.4.4.8); `None` if it is another section, or its
+/// header is cut off. Maps of several programs, and other tables, may share a PID.
+fn read_map(section: &[u8], number: Option<u16>) -> Option<Program> {
+    let [PMT_TABLE_ID, _, _, high, low, ..] = *section else {
+        return None;
+    };
+    if number != Some(u16::from_be_bytes([high, low])) || !is_current(section) {
+        return None;
+    }
     let reference_pid = pid_of(*section.get(8)?, *section.get(9)?);
     let program_descriptors_len = length_of(*section.get(10)?, *section.get(11)?);
     let mut program = Program {
@@ -155,6 +183,9 @@ fn length_of(high: u8, low: u8) -> usize {
     usize::from(u16::from_be_bytes([high & 0x0f, low]))
 }
 
+/// Table ID of the bytes behind a packet's last section.
+const STUFFING: u8 = 0xff;
+
 /// A section being assembled from the packets of one PID.
 #[derive(Clone, Debug, Default)]
 struct Section {
@@ -163,32 +194,52 @@ struct Section {
 }
 
 impl Section {
-    /// Adds a packet's payload. A section that is complete and whose CRC is right is returned
-    /// without the CRC. Of several sections in one packet the first is read.
-    fn push(&mut self, packet: Packet<'_>) -> Option<&[u8]> {
-        let mut payload = packet.payload();
-        if packet.starts_unit() {
-            let pointer = usize::from(*payload.first()?);
-            payload = payload.get(1 + pointer..)?;
-            self.bytes.clear();
-            self.is_open = true;
+    /// Adds a packet's payload, and hands each section that is complete to `take`, without its CRC.
+    /// Sections whose CRC is wrong are left out. A packet in which a section starts may begin with
+    /// the end of another one, and contain several (§2.4.4.1).
+    fn push(&mut self, packet: Packet<'_>, mut take: impl FnMut(&[u8])) {
+        let payload = packet.payload();
+        if !packet.starts_unit() {
+            self.extend(payload, &mut take);
+            return;
         }
-        if !self.is_open {
-            return None;
-        }
-        self.bytes.extend_from_slice(payload);
-        let &[_, high, low, ..] = &self.bytes[..] else {
-            return None;
+        let [pointer, payload @ ..] = payload else {
+            return;
         };
-        let len = SECTION_START_LEN + length_of(high, low);
-        if self.bytes.len() < len && len <= MAX_SECTION_LEN {
-            return None;
+        let Some((end, starts)) = payload.split_at_checked(usize::from(*pointer)) else {
+            self.is_open = false;
+            return;
+        };
+        self.extend(end, &mut take);
+        self.bytes.clear();
+        self.is_open = true;
+        self.extend(starts, &mut take);
+    }
+
+    /// Adds bytes of the open section, and of those that follow it.
+    fn extend(&mut self, bytes: &[u8], take: &mut impl FnMut(&[u8])) {
+        if !self.is_open {
+            return;
         }
-        self.is_open = false;
-        let section = self.bytes.get(..len)?;
-        // The CRC over a section with its CRC is zero.
-        let is_whole = len >= SECTION_START_LEN + CRC_LEN && crc32(section) == 0;
-        is_whole.then(|| &section[..len - CRC_LEN])
+        self.bytes.extend_from_slice(bytes);
+        let mut rest = &self.bytes[..];
+        while let &[table_id, high, low, ..] = rest {
+            let len = SECTION_START_LEN + length_of(high, low);
+            if table_id == STUFFING || len > MAX_SECTION_LEN {
+                self.is_open = false;
+                break;
+            }
+            let Some((section, others)) = rest.split_at_checked(len) else {
+                break;
+            };
+            // The CRC over a section with its CRC is zero.
+            if len >= SECTION_START_LEN + CRC_LEN && crc32(section) == 0 {
+                take(&section[..len - CRC_LEN]);
+            }
+            rest = others;
+        }
+        let used = self.bytes.len() - rest.len();
+        self.bytes.drain(..used);
     }
 }
 
@@ -212,7 +263,7 @@ pub(super) mod testing {
     use crate::mpeg_ts::PACKET_LEN;
 
     /// Returns packets of `pid` that carry `section`, its length and CRC filled in.
-    pub(super) fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
+    pub(in super::super) fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
         let len = section.len() - SECTION_START_LEN + CRC_LEN;
         section[1] = 0xb0 | (len >> 8) as u8;
         section[2] = len as u8;
@@ -230,7 +281,7 @@ pub(super) mod testing {
             .collect()
     }
 
-    pub(super) fn association(map_pid: u16) -> Vec<u8> {
+    pub(in super::super) fn association(map_pid: u16) -> Vec<u8> {
         let [high, low] = map_pid.to_be_bytes();
         vec![
             PAT_TABLE_ID,
@@ -254,7 +305,7 @@ pub(super) mod testing {
 
     /// Returns a map with audio and a descriptor of `descriptor_len` bytes on PID 0x101, then H.264
     /// on PID 0x102.
-    pub(super) fn map(descriptor_len: u8) -> Vec<u8> {
+    pub(in super::super) fn map(descriptor_len: u8) -> Vec<u8> {
         let mut section = vec![PMT_TABLE_ID, 0, 0, 0, 1, 0xc1, 0, 0, 0xe1, 0x02, 0xf0, 0];
         section.extend([0x0f, 0xe1, 0x01, 0xf0, descriptor_len]);
         section.extend(vec![0; usize::from(descriptor_len)]);
@@ -329,6 +380,99 @@ mod tests {
         without_clock[9] = 0xff;
         let all = packets(0x100, without_clock);
         assert_eq!(record(all), (None, [false, true, true]));
+    }
+
+    /// Returns packets of `pid` with these bytes of sections, one after another. Each packet with
+    /// the start of a section points to the first one.
+    fn packed(pid: u16, sections: &[Vec<u8>]) -> Vec<[u8; PACKET_LEN]> {
+        let starts = sections.iter().scan(0, |at, section| {
+            let start = *at;
+            *at += section.len();
+            Some(start)
+        });
+        let starts: Vec<usize> = starts.collect();
+        let (all, mut at, mut packed) = (sections.concat(), 0, Vec::new());
+        while at < all.len() {
+            let mut packet = [0xff; PACKET_LEN];
+            packet[..4].copy_from_slice(&[0x47, (pid >> 8) as u8, pid as u8, 0x10]);
+            let mut header_len = 4;
+            let next = starts.iter().find(|start| **start >= at);
+            if let Some(pointer) = next.map(|next| next - at).filter(|pointer| *pointer < 183) {
+                packet[1] |= 0x40;
+                packet[4] = pointer as u8;
+                header_len = 5;
+            }
+            let len = (PACKET_LEN - header_len).min(all.len() - at);
+            packet[header_len..header_len + len].copy_from_slice(&all[at..at + len]);
+            at += len;
+            packed.push(packet);
+        }
+        packed
+    }
+
+    /// Returns a section with its length and CRC filled in.
+    fn whole(section: Vec<u8>) -> Vec<u8> {
+        let len = section.len() + CRC_LEN;
+        let packets = packets(0x100, section);
+        let payloads = packets.iter().flat_map(|packet| &packet[4..]);
+        payloads.skip(1).take(len).copied().collect()
+    }
+
+    #[test]
+    fn a_map_behind_another_section_is_read() {
+        // A table of another kind, which ends in the packet in which the map starts.
+        for other_len in [20, 150, 178, 179, 180, 181, 182, 183, 400] {
+            let mut other = vec![0xc0; other_len];
+            other[5] = 1;
+            let mut all = packets(PAT_PID, association(0x100));
+            all.extend(packed(
+                0x100,
+                &[whole(other), whole(map(0)), whole(map(100))],
+            ));
+            let video = video_after(&all).map(|video| video.pid);
+            assert_eq!(video, Some(0x102), "{other_len}");
+        }
+    }
+
+    #[test]
+    fn a_map_that_ends_before_the_pointer_is_read() {
+        for descriptor_len in [180, 200, 250] {
+            let mut all = packets(PAT_PID, association(0x100));
+            let other = whole(vec![0xc0; 100]);
+            all.extend(packed(0x100, &[whole(map(descriptor_len)), other]));
+            let end = all[2];
+            assert!(end[1] & 0x40 != 0 && end[4] > 0, "it has a pointer");
+            let video = video_after(&all).map(|video| video.pid);
+            assert_eq!(video, Some(0x102), "{descriptor_len}");
+        }
+    }
+
+    #[test]
+    fn tables_that_are_not_in_force_yet_change_nothing() {
+        let current = |map_pid, table: fn(u16) -> Vec<u8>, is_current: bool| {
+            let mut section = table(map_pid);
+            section[5] = 0xc0 | u8::from(is_current);
+            section
+        };
+        for is_current in [true, false] {
+            let mut all = packets(PAT_PID, association(0x100));
+            all.extend(packets(PAT_PID, current(0x200, association, is_current)));
+            all.extend(packets(0x100, map(0)));
+            assert_eq!(video_after(&all).is_none(), is_current);
+            let mut all = packets(PAT_PID, association(0x100));
+            all.extend(packets(0x100, current(0, |_| map(0), is_current)));
+            assert_eq!(video_after(&all).is_some(), is_current);
+        }
+    }
+
+    #[test]
+    fn the_first_program_is_that_of_the_first_section() {
+        let mut later = association(0x200);
+        later[6] = 1;
+        let mut all = packets(PAT_PID, association(0x100));
+        all.extend(packets(PAT_PID, later));
+        all.extend(packets(0x100, map(0)));
+        assert!(video_after(&all).is_some());
     }
 
     #[test]

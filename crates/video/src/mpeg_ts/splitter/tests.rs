@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::mpeg_ts::TransportStreamWriter;
+use crate::mpeg_ts::packet::PAT_PID;
+use crate::mpeg_ts::tables::testing::{association, map, packets};
 
 const IDR: &[u8] = &[0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88];
 const P_SLICE: &[u8] = &[0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a];
@@ -98,6 +100,41 @@ fn what_the_writer_wrote_comes_back_as_the_same_pictures_keys_and_times() {
                 "tables come with the key frame"
             );
         }
+    }
+}
+
+/// Returns the stream with the video on `pid`, behind tables that say so.
+fn with_video_on(pid: u16, stream: &[u8]) -> Vec<u8> {
+    let [high, low] = pid.to_be_bytes();
+    let mut section = map(0);
+    let stream_at = section.len() - 5;
+    section[stream_at + 1..stream_at + 3].copy_from_slice(&[0xe0 | high, low]);
+    let tables = packets(PAT_PID, association(0x1000));
+    let tables = [tables, packets(0x1000, section)].concat().concat();
+    let packets = stream.chunks(PACKET_LEN).map(|packet| {
+        let mut packet = packet.to_vec();
+        if Packet::new(packet[..].try_into().unwrap()).pid() == 0x100 {
+            packet[1] = packet[1] & 0xe0 | high;
+            packet[2] = low;
+            return packet;
+        }
+        Vec::new()
+    });
+    [tables, packets.flatten().collect()].concat()
+}
+
+#[test]
+fn video_on_a_pid_of_tables_is_cut_like_any_other() {
+    let stream = written(&pictures(&[9_000, 12, 161, 345, 70_000, 500]));
+    let cuts = |pid| {
+        let units = split(&with_video_on(pid, &stream), 1_316);
+        let lens = units.iter().map(|unit| unit.bytes.len());
+        lens.collect::<Vec<_>>()
+    };
+    let usual = cuts(0x100);
+    assert_eq!(usual.len(), 6);
+    for pid in [0x10, 0x11, 0x1f] {
+        assert_eq!(cuts(pid), usual, "{pid:#x}");
     }
 }
 
