@@ -3,14 +3,16 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `act.rs` | one change: a command, or a file's new content |
-//! | `record.rs` | changes with their undoing, kept in a file for the case of a crash |
+//! | `act.rs` | one act: a command, or a file's new content |
+//! | `change.rs` | a change as data, with the act that undoes it |
+//! | `record.rs` | changes, kept in a file for the case of a crash |
 //! | `routes.rs` | plan: routes and rules of a proxy |
 //! | `names.rs` | plan: name servers of a proxy |
 //! | `nat.rs` | plan: forwarding and address translation of a server |
 //! | `default_route.rs` | the proxy's changes, made when the server has granted its address |
 
 mod act;
+mod change;
 pub mod default_route;
 mod names;
 pub mod nat;

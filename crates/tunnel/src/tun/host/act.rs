@@ -1,4 +1,4 @@
-//! One change of the machine: a command, or a file's new content.
+//! One act on the machine: a command, or a file's new content.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -11,8 +11,10 @@ use anabranch_terminal::files::installed;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-/// A change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+use super::change::Change;
+
+/// An act on the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Runs a program with its arguments and standard input.
     Run {
@@ -33,24 +35,25 @@ pub(super) enum Face {
     Link(PathBuf),
 }
 
-/// A change with its undoing.
+/// An act, and the change to be undone after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) act: Act,
-    pub(super) undo: Option<Act>,
+    pub(super) change: Option<Change>,
 }
 
 impl Step {
     /// Returns the replacement of a file, which is undone by the opposite one.
     pub(super) fn replace(path: &Path, from: Face, to: Face) -> Step {
-        let act = |from: &Face, to: &Face| Act::Replace {
+        let change = Change::File {
             path: path.to_owned(),
             from: from.clone(),
             to: to.clone(),
         };
+        let path = path.to_owned();
         Step {
-            act: act(&from, &to),
-            undo: Some(act(&to, &from)),
+            act: Act::Replace { path, from, to },
+            change: Some(change),
         }
     }
 }
@@ -102,6 +105,15 @@ impl Act {
             program: words.next().unwrap_or_default(),
             arguments: words.collect(),
             input: String::new(),
+        }
+    }
+
+    /// Returns the commands of nftables in `input`.
+    pub(super) fn nft(input: String) -> Act {
+        Act::Run {
+            program: "nft".to_owned(),
+            arguments: vec!["-f".to_owned(), "-".to_owned()],
+            input,
         }
     }
 
@@ -231,7 +243,7 @@ mod tests {
                 old.write(&path, &Face::Absent).unwrap();
             }
             let step = Step::replace(&path, old.clone(), new.clone());
-            let undo = step.undo.unwrap();
+            let undo = step.change.unwrap().undoing();
             undo.perform_as_undo().unwrap();
             assert_eq!(Face::read(&path).unwrap(), old, "the change was not made");
             step.act.perform().unwrap();
@@ -262,14 +274,15 @@ mod tests {
         let [old, new, other] = ["old", "new", "other"].map(|text| Face::Text(text.to_owned()));
         other.write(&path, &Face::Absent).unwrap();
         let step = Step::replace(&path, old, new);
-        for act in [step.act, step.undo.unwrap()] {
+        for act in [step.act, step.change.unwrap().undoing()] {
             let error = act.perform_as_undo().unwrap_err().to_string();
             assert!(error.contains("changed by another program"), "{error}");
         }
         assert_eq!(Face::read(&path).unwrap(), other);
         let gone = folder.path().join("gone/accept_ra");
         let step = Step::replace(&gone, Face::Absent, other);
-        step.undo.unwrap().perform_as_undo().unwrap();
+        let undo = step.change.unwrap().undoing();
+        undo.perform_as_undo().unwrap();
     }
 
     #[test]

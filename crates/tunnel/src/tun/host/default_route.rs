@@ -7,7 +7,8 @@ use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anyhow::{Context, bail};
 
-use super::act::{Act, find};
+use super::act::find;
+use super::change::Change;
 use super::record::Record;
 use super::{names, routes};
 use crate::tun::TunOptions;
@@ -74,7 +75,7 @@ impl RouteOptions {
         else {
             return Ok(None);
         };
-        record.expect(Act::run(&format!("ip link del {name}")))?;
+        record.expect(Change::Interface { name: name.clone() })?;
         interface.persist().context("--default-route")?;
         Ok(Some(DefaultRoute {
             record,

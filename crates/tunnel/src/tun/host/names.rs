@@ -65,7 +65,7 @@ pub(super) fn plan(seen: &Seen, tun: &str, servers: &[IpAddr]) -> Vec<Step> {
         ];
         let step = |line: &String| Step {
             act: Act::run(line),
-            undo: None,
+            change: None,
         };
         return lines.iter().map(step).collect();
     }
@@ -126,6 +126,6 @@ mod tests {
             Act::run("resolvectl domain ab0 ~."),
         ];
         assert_eq!(acts, expected);
-        assert!(planned.iter().all(|step| step.undo.is_none()));
+        assert!(planned.iter().all(|step| step.change.is_none()));
     }
 }

@@ -7,6 +7,7 @@ use anabranch_terminal::print;
 use anyhow::{Context, ensure};
 
 use super::act::{Act, Face, Step, find};
+use super::change::Change;
 use super::record::Record;
 use crate::tun::TunOptions;
 use crate::tun::address::InnerAddress;
@@ -87,14 +88,9 @@ fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<St
         let [from, to] = [value.as_str(), wanted].map(|value| Face::Text(format!("{value}\n")));
         steps.push(Step::replace(path, from, to));
     }
-    let table = format!("inet {}", table(tun));
-    let nft = |input: String| Act::Run {
-        program: "nft".to_owned(),
-        arguments: vec!["-f".to_owned(), "-".to_owned()],
-        input,
-    };
+    let table = table(tun);
     // A table is made first so that its removal cannot fail.
-    let removal = format!("table {table}\ndelete table {table}\n");
+    let removal = format!("table inet {table}\ndelete table inet {table}\n");
     let mut rules = String::new();
     for network in networks {
         let kind = if network.is_ipv4() { "ip" } else { "ip6" };
@@ -105,10 +101,10 @@ fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<St
     let nat = format!("type nat hook postrouting priority srcnat;\n{rules}");
     let forward = forward_rules(parameters, tun);
     let chains = format!("  chain nat {{\n    {nat}  }}\n  chain forward {{\n    {forward}  }}\n");
-    let whole = format!("{removal}table {table} {{\n{chains}}}\n");
+    let whole = format!("{removal}table inet {table} {{\n{chains}}}\n");
     steps.push(Step {
-        act: nft(whole),
-        undo: Some(nft(removal)),
+        act: Act::nft(whole),
+        change: Some(Change::Filter { table }),
     });
     steps
 }
@@ -171,8 +167,8 @@ mod tests {
             panic!("{steps:?}")
         };
         let expected = "table inet anabranch_ab_0\ndelete table inet anabranch_ab_0\n";
-        let (Act::Run { input, .. }, Some(Act::Run { input: undo, .. })) = (&step.act, &step.undo)
-        else {
+        let undo = step.change.as_ref().unwrap().undoing();
+        let (Act::Run { input, .. }, Act::Run { input: undo, .. }) = (&step.act, &undo) else {
             panic!("{step:?}")
         };
         assert_eq!(undo, expected);

@@ -1,14 +1,17 @@
-//! Changes with their undoing, which a file keeps for the case that this program cannot undo them.
+//! Changes, which a file keeps for the case that this program cannot undo them.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_terminal::print;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 
-use super::act::{Act, Step};
+use super::act::Step;
+use super::change::Change;
 
 /// Folder of the records. A restart of the machine empties it, and undoes all changes.
 const FOLDER: &str = "/run/anabranch";
@@ -18,7 +21,7 @@ pub(super) struct Record {
     path: PathBuf,
     /// Locked for as long as the program lives.
     file: File,
-    undo: Vec<Act>,
+    changes: Vec<Change>,
 }
 
 impl Record {
@@ -38,10 +41,13 @@ impl Record {
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(folder);
         made.with_context(context)?;
+        check_owner(folder, &fs::symlink_metadata(folder)?)?;
         let mut file = loop {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false);
+            options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
             let file = options.mode(0o600).open(&path).with_context(context)?;
+            check_owner(&path, &file.metadata()?)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -57,14 +63,18 @@ impl Record {
         };
         let mut text = String::new();
         file.read_to_string(&mut text).with_context(context)?;
-        let undo = match text.is_empty() {
+        let changes = match text.is_empty() {
             true => Vec::new(),
             false => serde_json::from_str(&text).with_context(|| {
                 let path = path.display();
                 format!("{path} is damaged: remove it, and the changes that it lists")
             })?,
         };
-        let mut record = Record { path, file, undo };
+        let mut record = Record {
+            path,
+            file,
+            changes,
+        };
         if record.undo() {
             print::warn("undid the changes of routes, names and forwarding of an earlier run");
         }
@@ -77,8 +87,8 @@ impl Record {
     /// One of them fails, or the record cannot be written.
     pub(super) fn apply(&mut self, steps: &[Step]) -> anyhow::Result<()> {
         // The last change is undone first.
-        let undo = steps.iter().rev().filter_map(|step| step.undo.clone());
-        self.undo = undo.chain(self.undo.drain(..)).collect();
+        let changes = steps.iter().rev().filter_map(|step| step.change.clone());
+        self.changes = changes.chain(self.changes.drain(..)).collect();
         let written = self.write();
         let context = || format!("cannot write {}", self.path.display());
         written.with_context(context)?;
@@ -91,18 +101,18 @@ impl Record {
         Ok(())
     }
 
-    /// Records the undoing of a change that the caller makes next.
+    /// Records a change that the caller makes next.
     ///
     /// # Errors
     /// The record cannot be written.
-    pub(super) fn expect(&mut self, undo: Act) -> anyhow::Result<()> {
-        self.undo.insert(0, undo);
+    pub(super) fn expect(&mut self, change: Change) -> anyhow::Result<()> {
+        self.changes.insert(0, change);
         let written = self.write();
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     fn write(&mut self) -> anyhow::Result<()> {
-        let text = serde_json::to_vec(&self.undo)?;
+        let text = serde_json::to_vec(&self.changes)?;
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(&text)?;
@@ -111,16 +121,16 @@ impl Record {
 
     /// Undoes all changes. Returns whether there were any.
     pub(super) fn undo(&mut self) -> bool {
-        let undo = core::mem::take(&mut self.undo);
-        for act in &undo {
-            if let Err(error) = act.perform_as_undo() {
+        let changes = core::mem::take(&mut self.changes);
+        for change in &changes {
+            if let Err(error) = change.undoing().perform_as_undo() {
                 print::warn(format_args!("not undone: {error:#}"));
             }
         }
         if let Err(error) = self.file.set_len(0) {
             print::warn(format_args!("{}: {error}", self.path.display()));
         }
-        !undo.is_empty()
+        !changes.is_empty()
     }
 }
 
@@ -129,6 +139,26 @@ impl Drop for Record {
         self.undo();
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Checks that a record, or the folder of records, is this user's alone.
+///
+/// # Errors
+/// Another user owns it, or may write it.
+fn check_owner(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+    let (own, owner) = (geteuid().as_raw(), found.uid());
+    let shown = path.display();
+    ensure!(
+        owner == own,
+        "{shown} belongs to user {owner}, and this program runs as user {own}: changes of a \
+         service are undone by its next start (`systemctl start`); to drop them, undo what the \
+         file lists and remove it"
+    );
+    ensure!(
+        found.mode() & 0o022 == 0,
+        "other users may write {shown}: run `chmod go-w {shown}` if its content is yours"
+    );
+    Ok(())
 }
 
 /// Returns the number of the program's network namespace: changes belong to it alone.
@@ -170,8 +200,11 @@ fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
-    use crate::tun::host::act::Face;
+    use crate::tun::host::act::{Act, Face};
 
     fn text(path: &Path) -> String {
         fs::read_to_string(path).unwrap()
@@ -221,7 +254,7 @@ mod tests {
         let mut record = Record::open_in(folder.path(), "1-a.json").unwrap();
         let failing = Step {
             act: Act::run("false"),
-            undo: None,
+            change: None,
         };
         assert!(record.apply(&[step(&file), failing]).is_err());
         assert_eq!(text(&file), "old");
@@ -233,5 +266,43 @@ mod tests {
         fs::write(folder.path().join("1-a.json"), "[{").unwrap();
         let error = Record::open_in(folder.path(), "1-a.json").err().unwrap();
         assert!(error.to_string().contains("1-a.json is damaged"), "{error}");
+    }
+
+    #[test]
+    fn records_that_others_may_write_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, file) = (folder.path().join("state"), folder.path().join("file"));
+        let record = state.join("1-a.json");
+        fs::create_dir(&state).unwrap();
+        fs::write(&file, "new").unwrap();
+        let change = step(&file).change.unwrap();
+        fs::write(&record, serde_json::to_vec(&[change]).unwrap()).unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        let refusal = |part: &str| {
+            let error = clean_up_in(&state, "1-").unwrap_err();
+            assert!(format!("{error:#}").contains(part), "{error:#}");
+            assert_eq!(text(&file), "new");
+        };
+        mode(&state, 0o777).unwrap();
+        refusal("may write");
+        mode(&state, 0o700).unwrap();
+        mode(&record, 0o666).unwrap();
+        refusal("may write");
+        // Only the superuser can give files away.
+        if geteuid().is_root() {
+            for path in [&record, &state] {
+                mode(&record, 0o600).unwrap();
+                std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
+                refusal("belongs to user 65534");
+                std::os::unix::fs::chown(path, Some(0), None).unwrap();
+            }
+        }
+        mode(&record, 0o600).unwrap();
+        let link = state.join("1-b.json");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(Record::open_in(&state, "1-b.json").is_err());
+        fs::remove_file(link).unwrap();
+        clean_up_in(&state, "1-").unwrap();
+        assert_eq!(text(&file), "old");
     }
 }

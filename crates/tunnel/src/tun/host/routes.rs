@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use anyhow::ensure;
 
 use super::act::{Act, Step, output_of};
+use super::change::{Change, Family};
 use crate::tun::message::OfEach;
 
 /// Mark of the paths' sockets: "Anab".
@@ -87,39 +88,49 @@ impl Seen {
 /// server routes. Packets of a kind without an address have no route.
 pub(super) fn plan(seen: &Seen, tun: &str, addresses: OfEach<Option<IpAddr>>) -> Vec<Step> {
     let [ipv4, ipv6] = addresses;
-    let mut steps = routes("-4", tun, ipv4);
-    steps.extend(rules("-4", &of_ipv4(ipv4)));
+    let mut steps = routes(Family::V4, tun, ipv4);
+    steps.extend(rules(Family::V4, &of_ipv4(ipv4)));
     if seen.has_ipv6 {
-        steps.extend(routes("-6", tun, ipv6));
-        steps.extend(rules("-6", &of_ipv6(ipv6)));
+        steps.extend(routes(Family::V6, tun, ipv6));
+        steps.extend(rules(Family::V6, &of_ipv6(ipv6)));
     }
     steps
 }
 
 /// Returns the default route of the table.
-fn routes(kind: &str, tun: &str, address: Option<IpAddr>) -> Vec<Step> {
+fn routes(family: Family, tun: &str, address: Option<IpAddr>) -> Vec<Step> {
     let route = match address {
         Some(address) => format!("default dev {tun} src {address}"),
         None => "unreachable default".to_owned(),
     };
     vec![Step {
-        act: Act::run(&format!("ip {kind} route add {route} table {TABLE}")),
-        undo: Some(Act::run(&format!("ip {kind} route flush table {TABLE}"))),
+        act: Act::run(&format!(
+            "ip {} route add {route} table {TABLE}",
+            family.option()
+        )),
+        change: Some(Change::Routes {
+            family,
+            table: TABLE,
+        }),
     }]
 }
 
 /// Returns the steps that add the rules. The last rule is added first, since others lead to it, and
 /// the one for the paths' sockets second.
-fn rules(kind: &str, rules: &[(u32, String)]) -> Vec<Step> {
+fn rules(family: Family, rules: &[(u32, String)]) -> Vec<Step> {
     let end = [(TABLE, "nop".to_owned())];
     let own = [(FIRST_PRIORITY, format!("fwmark {MARK:#x} goto {TABLE}"))];
     let all = end.iter().chain(&own).chain(rules);
-    let step = |(priority, rule): &(u32, String)| {
-        let act = |verb: &str| Act::run(&format!("ip {kind} rule {verb} pref {priority} {rule}"));
-        Step {
-            act: act("add"),
-            undo: Some(act("del")),
-        }
+    let step = |(priority, rule): &(u32, String)| Step {
+        act: Act::run(&format!(
+            "ip {} rule add pref {priority} {rule}",
+            family.option()
+        )),
+        change: Some(Change::Rule {
+            family,
+            priority: *priority,
+            rule: rule.clone(),
+        }),
     };
     all.map(step).collect()
 }
@@ -166,7 +177,8 @@ mod tests {
             } => format!("{program} {}", arguments.join(" ")),
             other => panic!("{other:?}"),
         };
-        let both = |step: &Step| (line(&step.act), line(step.undo.as_ref().unwrap()));
+        let undo = |step: &Step| step.change.as_ref().unwrap().undoing();
+        let both = |step: &Step| (line(&step.act), line(&undo(step)));
         steps.iter().map(both).collect()
     }
 
