@@ -14,8 +14,9 @@ use subtle::ConstantTimeEq;
 const MIN_LENGTH: usize = 16;
 /// Maximum length of a token. Chosen: far below the limit of a header.
 const MAX_LENGTH: usize = 256;
-/// Pages that links open. Others get the token with each request.
-const PAGES: [&str; 2] = ["/", "/overlay"];
+/// Pages that links open, and each one's address relative to itself: behind a proxy, the server
+/// does not know the path before it. Others get the token with each request.
+const PAGES: [(&str, &str); 2] = [("/", "./"), ("/overlay", "overlay")];
 /// Lifetime of a browser's copy: 30 days.
 const COOKIE_SECONDS: u32 = 30 * 86_400;
 
@@ -76,7 +77,8 @@ impl Token {
         if !tokens.iter().any(is_ours) {
             return Access::Denied;
         }
-        let Some(page) = PAGES.iter().find(|page| **page == request.uri().path()) else {
+        let path = request.uri().path();
+        let Some((_, page)) = PAGES.iter().find(|(page, _)| *page == path) else {
             return Access::Granted;
         };
         let location = match others.is_empty() {
@@ -180,7 +182,12 @@ mod tests {
         let Access::Link { cookie, location } = access(&target, &[]) else {
             panic!("no link");
         };
-        assert_eq!(location, "/overlay?show=bitrate&stream=a%20b");
+        // Behind a proxy, the page may be below another path.
+        assert_eq!(location, "overlay?show=bitrate&stream=a%20b");
+        let Access::Link { location, .. } = access(&format!("/?token={TEXT}"), &[]) else {
+            panic!("no link");
+        };
+        assert_eq!(location, "./");
         let cookie = cookie.to_str().unwrap();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite"));
         let pair = cookie.split(';').next().unwrap();

@@ -1,5 +1,6 @@
 //! `/metrics`: the text format of Prometheus, version 0.0.4.
 
+mod metric;
 mod outputs;
 
 use core::fmt::Write;
@@ -8,54 +9,14 @@ use super::status::{Path, Status, Stream};
 use super::tracked::STATES;
 use crate::names::state_name;
 
+pub(super) use metric::Names;
+pub use metric::{Kind, Metric};
 pub use outputs::{OF_CONNECTIONS, OF_OUTPUTS};
+
+use metric::{Named, counter, gauge, rate};
 
 /// Content type that Prometheus requests.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Kind of a metric: a counter only grows within a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A sum, which only grows.
-    Counter,
-    /// A current value.
-    Gauge,
-}
-
-/// A metric of streams or paths.
-pub struct Metric<T> {
-    /// Name with its unit.
-    pub name: &'static str,
-    /// Type for Prometheus.
-    pub kind: Kind,
-    /// Description in one line.
-    pub help: &'static str,
-    value: fn(&T) -> Option<f64>,
-}
-
-const fn counter<T>(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&T) -> Option<f64>,
-) -> Metric<T> {
-    Metric {
-        name,
-        kind: Kind::Counter,
-        help,
-        value,
-    }
-}
-
-const fn gauge<T>(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&T) -> Option<f64>,
-) -> Metric<T> {
-    Metric {
-        kind: Kind::Gauge,
-        ..counter(name, help, value)
-    }
-}
 
 /// Metrics of each stream.
 pub const OF_STREAMS: &[Metric<Stream>] = &[
@@ -79,18 +40,27 @@ pub const OF_STREAMS: &[Metric<Stream>] = &[
         "Delay that both ends agreed on for media; absent without one.",
         |stream| stream.latency_s,
     ),
-    gauge(
-        "anabranch_stream_target_bits_per_second",
+    rate(
+        [
+            "anabranch_stream_target_bytes_per_second",
+            "anabranch_stream_target_bits_per_second",
+        ],
         "Target bitrate of the encoder; 0 at a receiver.",
         |stream| Some(stream.target_rate_bps as f64),
     ),
-    gauge(
-        "anabranch_stream_media_bits_per_second",
+    rate(
+        [
+            "anabranch_stream_media_bytes_per_second",
+            "anabranch_stream_media_bits_per_second",
+        ],
         "Bitrate of the encoder, mean of the last second; 0 at a receiver.",
         |stream| Some(stream.media_rate_bps.avg),
     ),
-    gauge(
-        "anabranch_stream_delivered_bits_per_second",
+    rate(
+        [
+            "anabranch_stream_delivered_bytes_per_second",
+            "anabranch_stream_delivered_bits_per_second",
+        ],
         "Payload that arrived at this end, mean of the last second.",
         |stream| Some(stream.delivered_rate_bps.avg),
     ),
@@ -158,13 +128,19 @@ pub const OF_PATHS: &[Metric<Path>] = &[
         "Packets lost by packets sent, 0 to 1, over about a hundred packets.",
         |path| Some(path.loss_ratio),
     ),
-    gauge(
-        "anabranch_path_bandwidth_bits_per_second",
+    rate(
+        [
+            "anabranch_path_bandwidth_bytes_per_second",
+            "anabranch_path_bandwidth_bits_per_second",
+        ],
         "Bandwidth estimate of the congestion controller.",
         |path| Some(path.bandwidth_bps as f64),
     ),
-    gauge(
-        "anabranch_path_max_bits_per_second",
+    rate(
+        [
+            "anabranch_path_max_bytes_per_second",
+            "anabranch_path_max_bits_per_second",
+        ],
         "Maximum rate that the sender's user has set; absent without one.",
         |path| path.max_rate_bps.map(|rate| rate as f64),
     ),
@@ -178,13 +154,19 @@ pub const OF_PATHS: &[Metric<Path>] = &[
         "The volume of the cap that the path has carried; absent without one.",
         |path| path.cap_used_bytes.map(|bytes| bytes as f64),
     ),
-    gauge(
-        "anabranch_path_sent_bits_per_second",
+    rate(
+        [
+            "anabranch_path_sent_bytes_per_second",
+            "anabranch_path_sent_bits_per_second",
+        ],
         "Sent on the wire, headers included, mean of the last second.",
         |path| Some(path.sent_rate_bps.avg),
     ),
-    gauge(
-        "anabranch_path_received_bits_per_second",
+    rate(
+        [
+            "anabranch_path_received_bytes_per_second",
+            "anabranch_path_received_bits_per_second",
+        ],
         "Received on the wire, headers included, mean of the last second.",
         |path| Some(path.received_rate_bps.avg),
     ),
@@ -288,7 +270,7 @@ const ABOVE_MAX: (&str, &str) = (
 );
 
 /// Returns the metrics as text.
-pub(super) fn text(status: &Status) -> String {
+pub(super) fn text(status: &Status, names: Names) -> String {
     let mut text = String::new();
     let mut metric = Text(&mut text);
     metric.head(
@@ -315,16 +297,16 @@ pub(super) fn text(status: &Status) -> String {
             metric.line(OF_REQUESTS.0, &[("outcome", outcome)], count as f64);
         }
     }
-    for of in OF_STREAMS {
-        metric.head(of.name, of.kind, of.help);
+    for named in OF_STREAMS.iter().flat_map(|of| of.named(names)) {
+        metric.head_of(&named);
         for stream in &status.streams {
-            metric.value(of, &labels_of(stream), stream);
+            metric.value(&named, &labels_of(stream), stream);
         }
     }
-    for of in OF_PATHS {
-        metric.head(of.name, of.kind, of.help);
+    for named in OF_PATHS.iter().flat_map(|of| of.named(names)) {
+        metric.head_of(&named);
         metric.of_paths(status, |metric, labels, path| {
-            metric.value(of, labels, path);
+            metric.value(&named, labels, path);
         });
     }
     let (name, help) = OF_STATES;
@@ -351,7 +333,7 @@ pub(super) fn text(status: &Status) -> String {
         });
     }
     metric.of_flows(status);
-    outputs::append(status, &mut metric);
+    outputs::append(status, names, &mut metric);
     text
 }
 
@@ -373,6 +355,10 @@ impl Text<'_> {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
+    fn head_of<T>(&mut self, named: &Named<'_, T>) {
+        self.head(named.name, named.of.kind, named.of.help);
+    }
+
     fn line(&mut self, name: &str, labels: &[Label<'_>], value: f64) {
         self.0.push_str(name);
         for (index, (label, text)) in labels.iter().enumerate() {
@@ -386,9 +372,9 @@ impl Text<'_> {
     }
 
     /// Appends a value if it is known.
-    fn value<T>(&mut self, of: &Metric<T>, labels: &[Label<'_>], source: &T) {
-        if let Some(value) = (of.value)(source) {
-            self.line(of.name, labels, value);
+    fn value<T>(&mut self, named: &Named<'_, T>, labels: &[Label<'_>], source: &T) {
+        if let Some(value) = (named.of.value)(source) {
+            self.line(named.name, labels, named.scale * value);
         }
     }
 
@@ -445,8 +431,10 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::status::Reason;
+    use crate::status::{Connection, Flow, Output, Reason};
 
     #[test]
     fn labels_cannot_break_out_of_their_quotes() {
@@ -457,7 +445,7 @@ mod tests {
     fn grafana_draws_metrics_that_exist() {
         let dashboard = include_str!("../../../packaging/grafana.json");
         let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
-        let text = text(&Status::default());
+        let text = text(&Status::default(), Names::Current);
         let mut named = Vec::new();
         for panel in dashboard["panels"].as_array().unwrap() {
             for target in panel["targets"].as_array().unwrap() {
@@ -495,7 +483,7 @@ mod tests {
             streams: vec![stream],
             ..Status::default()
         };
-        let text = text(&status);
+        let text = text(&status, Names::Current);
         let labels = "stream=\"camera\",carries=\"\",path=\"1\",name=\"wwan0\"";
         for line in [
             format!("anabranch_path_sent_packets_total{{{labels},reason=\"new\"}} 3\n"),
@@ -507,5 +495,83 @@ mod tests {
         }
         // An unknown value is absent, not zero.
         assert!(!text.contains("anabranch_path_rtt_seconds{"), "{text}");
+    }
+
+    /// Returns a status with one of everything that has metrics.
+    fn full() -> Status {
+        let path = Path {
+            bandwidth_bps: 8_000,
+            sent_reasons: [("new".to_owned(), Reason::default())].into(),
+            ..Path::default()
+        };
+        let stream = Stream {
+            target_rate_bps: 4_000,
+            paths: vec![path],
+            flows: vec![Flow::default()],
+            ..Stream::default()
+        };
+        let output = Output {
+            connections: vec![Connection::default()],
+            ..Output::default()
+        };
+        Status {
+            role: "serve".to_owned(),
+            streams: vec![stream],
+            outputs: vec![output],
+            ..Status::default()
+        }
+    }
+
+    /// Returns names and types of the families in a text.
+    fn families(text: &str) -> Vec<(&str, &str)> {
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        types.filter_map(|line| line.split_once(' ')).collect()
+    }
+
+    /// These are the rules of OpenMetrics 1.0 and of `promtool check metrics`.
+    #[test]
+    fn a_family_has_one_type_and_a_base_unit() {
+        let text = text(&full(), Names::Current);
+        let mut seen = BTreeSet::new();
+        assert!(families(&text).len() > 50);
+        for (name, kind) in families(&text) {
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+            let family = name.strip_suffix("_total").unwrap_or(name);
+            assert!(seen.insert(family.to_owned()), "{family} has two types");
+            let other_units = [
+                "bits",
+                "milliseconds",
+                "ms",
+                "minutes",
+                "kilobytes",
+                "percent",
+            ];
+            let mut words = name.split('_');
+            assert!(words.all(|word| !other_units.contains(&word)), "{name}");
+            assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+        }
+    }
+
+    #[test]
+    fn former_names_keep_their_units_for_those_who_ask() {
+        let former = Names::of_query(Some("names=former"));
+        let text = text(&full(), former);
+        for line in [
+            "anabranch_path_bandwidth_bytes_per_second{",
+            "anabranch_path_bandwidth_bits_per_second{",
+            "anabranch_output_sent_bits_per_second{",
+            "anabranch_output_connections_total{",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        let value = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line.rsplit_once(' ').unwrap().1.to_owned()
+        };
+        assert_eq!(value("anabranch_stream_target_bytes_per_second"), "500");
+        assert_eq!(value("anabranch_stream_target_bits_per_second"), "4000");
+        for query in [None, Some("names"), Some("x=1")] {
+            assert_eq!(Names::of_query(query), Names::Current);
+        }
     }
 }

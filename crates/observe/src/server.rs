@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::access::{Access, Token};
 use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
+use super::metrics::Names;
 use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
 use super::{Options, Shared, metrics, noalbs, pages, words};
@@ -161,7 +162,7 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, door: &Door) 
         "/metrics" => body(
             StatusCode::OK,
             metrics::CONTENT_TYPE,
-            metrics::text(&status),
+            metrics::text(&status, Names::of_query(request.uri().query())),
         ),
         "/status.json" => {
             let wanted = request.uri().query().and_then(wanted_stream);

@@ -1,6 +1,7 @@
 //! Metrics of outputs and their connections.
 
-use super::{Metric, Text, counter, gauge};
+use super::Text;
+use super::metric::{Metric, Names, counter, gauge, rate};
 use crate::status::{Connection, Output, Status};
 
 /// Metrics of each output.
@@ -10,11 +11,15 @@ pub const OF_OUTPUTS: &[Metric<Output>] = &[
         "Connections that the output has now.",
         |output| Some(output.connections.len() as f64),
     ),
-    counter(
-        "anabranch_output_connections_total",
-        "Connections that the output has had.",
-        |output| Some(output.connection_count as f64),
-    ),
+    Metric {
+        // The family of the gauge would otherwise have two types.
+        former: Some("anabranch_output_connections_total"),
+        ..counter(
+            "anabranch_output_accepted_connections_total",
+            "Connections that the output has had.",
+            |output| Some(output.connection_count as f64),
+        )
+    },
 ];
 
 /// Metrics of each connection of an output.
@@ -49,8 +54,11 @@ pub const OF_CONNECTIONS: &[Metric<Connection>] = &[
         "Packets reported missing by packets sent, 0 to 1, in the last second.",
         |connection| Some(connection.loss_ratio),
     ),
-    gauge(
-        "anabranch_output_sent_bits_per_second",
+    rate(
+        [
+            "anabranch_output_sent_bytes_per_second",
+            "anabranch_output_sent_bits_per_second",
+        ],
         "Payload sent, retransmissions included, mean of the last second.",
         |connection| Some(connection.sent_rate_bps.avg),
     ),
@@ -87,16 +95,18 @@ pub const OF_CONNECTIONS: &[Metric<Connection>] = &[
 ];
 
 /// Appends the metrics of all outputs.
-pub(super) fn append(status: &Status, metric: &mut Text<'_>) {
+pub(super) fn append(status: &Status, names: Names, metric: &mut Text<'_>) {
     if status.outputs.is_empty() {
         return;
     }
-    append_all(metric, OF_OUTPUTS, |metric, of| {
+    for named in OF_OUTPUTS.iter().flat_map(|of| of.named(names)) {
+        metric.head_of(&named);
         for output in &status.outputs {
-            metric.value(of, &labels(output, &output.output.to_string()), output);
+            metric.value(&named, &labels(output, &output.output.to_string()), output);
         }
-    });
-    append_all(metric, OF_CONNECTIONS, |metric, of| {
+    }
+    for named in OF_CONNECTIONS.iter().flat_map(|of| of.named(names)) {
+        metric.head_of(&named);
         for output in &status.outputs {
             let number = output.output.to_string();
             for connection in &output.connections {
@@ -108,20 +118,9 @@ pub(super) fn append(status: &Status, metric: &mut Text<'_>) {
                     ("stream_id", stream_id),
                 ];
                 let labels = [&labels(output, &number)[..], &more].concat();
-                metric.value(of, &labels, connection);
+                metric.value(&named, &labels, connection);
             }
         }
-    });
-}
-
-fn append_all<T>(
-    metric: &mut Text<'_>,
-    all: &[Metric<T>],
-    append: impl Fn(&mut Text<'_>, &Metric<T>),
-) {
-    for of in all {
-        metric.head(of.name, of.kind, of.help);
-        append(metric, of);
     }
 }
 
@@ -137,7 +136,7 @@ fn labels<'a>(output: &'a Output, number: &'a str) -> [(&'static str, &'a str); 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{Kind, text};
+    use crate::metrics::text;
     use crate::status::{ConnectionCounters, Spread};
 
     fn connection(number: u64, rtt_s: Option<Spread>) -> Connection {
@@ -174,14 +173,14 @@ mod tests {
             outputs: vec![output],
             ..Status::default()
         };
-        let text = text(&status);
+        let text = text(&status, Names::Current);
         let of = "stream=\"front\",output=\"1\",name=\"srt://:9001\"";
         let labels = |number| {
             format!("{{{of},connection=\"{number}\",peer=\"192.0.2.1:5000\",stream_id=\"a\\\"b\"}}")
         };
         for line in [
             format!("anabranch_output_connections{{{of}}} 2\n"),
-            format!("anabranch_output_connections_total{{{of}}} 5\n"),
+            format!("anabranch_output_accepted_connections_total{{{of}}} 5\n"),
             format!("anabranch_output_rtt_seconds{} 0.02\n", labels(3)),
             format!("anabranch_output_sent_packets_total{} 9\n", labels(4)),
             format!("anabranch_output_lost_packets_total{} 2\n", labels(4)),
@@ -201,13 +200,6 @@ mod tests {
 
     #[test]
     fn programs_without_outputs_have_no_metrics_of_them() {
-        assert!(!text(&Status::default()).contains("anabranch_output"));
-    }
-
-    #[test]
-    fn kinds_are_those_of_the_names() {
-        for of in OF_CONNECTIONS {
-            assert_eq!(of.kind == Kind::Counter, of.name.ends_with("_total"));
-        }
+        assert!(!text(&Status::default(), Names::WithFormer).contains("anabranch_output"));
     }
 }
