@@ -15,7 +15,7 @@ use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
 use anabranch_net::{Clock, Snapshot};
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::keygen::discreet;
@@ -145,8 +145,14 @@ impl EncoderArguments {
     /// # Errors
     /// A socket or a file with a password cannot be opened.
     pub(crate) fn open(&self, encoder: Option<&Encoder>) -> anyhow::Result<Outlets> {
-        let built_in = encoder.map(|encoder| TargetName::Udp(encoder.control().to_string()));
-        Outlets::open(self.target.target_to.iter().chain(&built_in))
+        let mut outlets = Outlets::open(&self.target.target_to)?;
+        if let Some(encoder) = encoder {
+            let control = encoder
+                .control()
+                .context("--encode: cannot open a socket")?;
+            outlets.0.push(Outlet::of_encoder(control));
+        }
+        Ok(outlets)
     }
 }
 

@@ -28,7 +28,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
-use crate::same_user::SameUser;
+use crate::same_user::{SameUser, bind_to_keep};
 use ports::Ports;
 
 /// Maximum datagrams read from one socket before the others have their turn.
@@ -294,7 +294,7 @@ impl State {
         if self
             .guard
             .as_mut()
-            .is_some_and(|guard| !guard.admits(now, from))
+            .is_some_and(|guard| !guard.admits(&self.srt, now, from))
         {
             return false;
         }
@@ -320,6 +320,9 @@ impl State {
 
     /// Advances the sender and the ports.
     fn tend(&mut self, now: Instant) {
+        if let Some(guard) = &mut self.guard {
+            guard.on_silence(&self.srt, now);
+        }
         for id in self.ports.tend(now, &mut self.events) {
             self.sender.handle_new_network(now, id);
         }
@@ -374,7 +377,7 @@ impl State {
 
 /// Opens a socket that does not block.
 fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
+    let socket = bind_to_keep(address)?;
     prepare(&socket)?;
     Ok(socket)
 }

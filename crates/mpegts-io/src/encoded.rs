@@ -3,8 +3,9 @@
 use core::fmt;
 use core::str::FromStr;
 use std::cell::Cell;
-use std::io::Write;
-use std::net::{SocketAddr, UdpSocket};
+use std::ffi::OsString;
+use std::io;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,7 +14,7 @@ use anabranch_terminal::files::installed;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 
-use super::foreign::free_address;
+use super::loopback_pair::loopback_pair;
 use super::part::Part;
 use super::stream::{Growth, Stream};
 use super::supervised::{Supervised, Tool};
@@ -24,6 +25,11 @@ const SCRIPT: &str = include_str!("encoder.py");
 /// Interpreter of the distribution, which finds the distribution's modules. The first one of PATH
 /// may be another one, without them.
 const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+/// Arguments of the interpreter before the program's. `-I` ignores the current folder and the
+/// user's variables: a `json.py` there would otherwise run.
+const INTERPRETER: [&str; 3] = ["-I", "-c", SCRIPT];
+/// Exit code of the program for a source that no restart helps.
+const HOPELESS: i32 = 3;
 /// Time between two requests for a key frame.
 const KEY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -110,13 +116,14 @@ fn quoted(text: &str) -> Result<String, String> {
 pub struct Encoder {
     video: CaptureName,
     sound: Option<CaptureName>,
-    control: SocketAddr,
+    /// Our end of the channel, and the program's.
+    channel: [UdpSocket; 2],
 }
 
 /// An encoder that runs, until this is dropped.
 #[derive(Debug)]
 pub(super) struct RunningEncoder {
-    _tool: Supervised,
+    tool: Supervised,
     control: UdpSocket,
     asked_at: Cell<Option<Instant>>,
 }
@@ -130,15 +137,18 @@ impl Encoder {
         let encoder = Encoder {
             video: video.clone(),
             sound: sound.cloned(),
-            control: free_address()?,
+            channel: loopback_pair().context("cannot open sockets at loopback")?,
         };
         encoder.check()?;
         Ok(encoder)
     }
 
-    /// Address at which it takes lines of targets, one in each datagram.
-    pub fn control(&self) -> SocketAddr {
-        self.control
+    /// Returns the socket whose datagrams it takes as lines of targets.
+    ///
+    /// # Errors
+    /// The system has no more sockets.
+    pub fn control(&self) -> io::Result<UdpSocket> {
+        self.channel[0].try_clone()
     }
 
     /// Name of the pictures' source.
@@ -151,18 +161,11 @@ impl Encoder {
         if installed(program).is_none() {
             bail!("--encode needs the program python3, which is not installed (Debian: python3)");
         }
-        let mut child = Command::new(program)
+        let output = Command::new(program)
             .args(self.arguments("check"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
+            .stdin(Stdio::null())
+            .output()
             .context("cannot start python3")?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // One that has ended has said why.
-            let _ = stdin.write_all(SCRIPT.as_bytes());
-        }
-        let output = child.wait_with_output().context("python3 cannot be read")?;
         if output.status.success() {
             return Ok(());
         }
@@ -171,15 +174,12 @@ impl Encoder {
         Err(anyhow!("--encode {}: {}", self.video, one_line(last)))
     }
 
-    fn arguments(&self, port: &str) -> Vec<String> {
-        let sound = self.sound.iter().map(|sound| sound.pipeline.clone());
-        let fixed = [
-            "-".to_owned(),
-            port.to_owned(),
-            self.control.port().to_string(),
-            self.video.pipeline.clone(),
-        ];
-        fixed.into_iter().chain(sound).collect()
+    /// Returns the interpreter's arguments for the program's `action`.
+    fn arguments(&self, action: &'static str) -> Vec<OsString> {
+        let sources = core::iter::once(&self.video).chain(&self.sound);
+        let sources = sources.map(|source| source.pipeline.as_str());
+        let fixed = INTERPRETER.into_iter().chain([action]);
+        fixed.chain(sources).map(OsString::from).collect()
     }
 
     /// Starts it. It encodes from the first target on.
@@ -187,29 +187,26 @@ impl Encoder {
     /// # Errors
     /// It cannot be started.
     pub(super) fn start(self) -> anyhow::Result<(UdpInput, RunningEncoder)> {
-        let input = UdpInput::open_loopback()?;
-        let port = input.port().context("a socket without an address")?;
+        let arguments = self.arguments("run");
+        let [ours, theirs] = self.channel;
+        let control = ours.try_clone()?;
         let tool = Tool {
             program: python(),
             label: Some("encoder"),
             package: "python3",
-            arguments: self
-                .arguments(&port.to_string())
-                .into_iter()
-                .map(Into::into)
-                .collect(),
-            stdin: SCRIPT,
+            arguments,
+            output: Some(theirs),
+            hopeless: Some(HOPELESS),
             secrets: Vec::new(),
             boring: &[],
             instead: &[],
         };
-        let control = UdpSocket::bind(("127.0.0.1", 0)).context("cannot open a socket")?;
-        control.connect(self.control)?;
         let running = RunningEncoder {
-            _tool: Supervised::start(tool, "--encode")?,
+            tool: Supervised::start(tool, "--encode")?,
             control,
             asked_at: Cell::new(None),
         };
+        let input = UdpInput::of_helper(ours)?;
         Ok((input, running))
     }
 }
@@ -220,7 +217,7 @@ impl RunningEncoder {
         let is_early = |at: Instant| now < at + KEY_INTERVAL;
         if !self.asked_at.get().is_some_and(is_early) {
             self.asked_at.set(Some(now));
-            // While it is started again nobody listens.
+            // It is read after a restart.
             let _ = self.control.send(br#"{"event":"key-frame"}"#);
         }
     }
@@ -249,7 +246,11 @@ impl EncodedStream {
                 encoder.ask_for_key(clock.now());
             }
             deliver(part, at)
-        })
+        })?;
+        if encoder.tool.has_given_up() {
+            bail!("--encode: the source cannot be encoded, see the encoder's message above");
+        }
+        Ok(())
     }
 }
 
@@ -283,5 +284,77 @@ mod tests {
         assert_eq!(sound("pulse:").unwrap(), "pulsesrc");
         assert_eq!(sound("alsa:hw:1").unwrap(), "alsasrc device=\"hw:1\"");
         assert!(sound("v4l2:/dev/video0").is_err());
+    }
+
+    /// Modules and classes that the program takes from GStreamer.
+    const NO_GSTREAMER: &str = r#"
+import sys, types
+repository = types.ModuleType("gi.repository")
+repository.GLib = types.SimpleNamespace(Error=Exception)
+repository.Gst = types.SimpleNamespace()
+gi = types.ModuleType("gi")
+gi.require_version = lambda *_: None
+sys.modules.update({"gi": gi, "gi.repository": repository})
+"#;
+    /// Lets the program follow what comes by its standard output, until a line does not fit.
+    const FOLLOW: &str = r#"
+class X264:
+    kbit = 0
+    def get_property(self, _):
+        return self.kbit
+    def set_property(self, _, kbit):
+        if not 0 <= kbit < 1 << 31:
+            raise OverflowError("out of range")
+        self.kbit = kbit
+encoder = Encoder.__new__(Encoder)
+encoder.encoder, encoder.has_sound, encoder.is_playing = X264(), False, True
+channel = socket.socket(fileno=1)
+threading.Thread(target=encoder.follow, args=(channel,), daemon=True).start()
+for _ in range(2000):
+    if encoder.encoder.kbit == 2723:
+        break
+    time.sleep(0.01)
+channel.send(str(encoder.encoder.kbit).encode())
+"#;
+
+    #[test]
+    fn nonsense_does_not_end_the_following_of_targets() {
+        let program = SCRIPT.rsplit_once("\nmain()").unwrap().0;
+        let program = [NO_GSTREAMER, program, FOLLOW].concat();
+        let [ours, theirs] = loopback_pair().unwrap();
+        for line in [
+            &br#"{"event":"target","target_bps":Infinity}"#[..],
+            br#"{"event":"target","target_bps":1e30}"#,
+            br#"{"event":"target","target_bps":-1e30}"#,
+            br#"["event"]"#,
+            &[b'['; 3_000],
+            b"\xff\xfe",
+            br#"{"event":"target","target_bps":3000000}"#,
+        ] {
+            ours.send(line).unwrap();
+        }
+        let ended = Command::new(python())
+            .args(["-I", "-c", &program])
+            .stdin(Stdio::null())
+            .stdout(std::os::fd::OwnedFd::from(theirs))
+            .status();
+        assert!(ended.unwrap().success());
+        let mut buffer = [0; 16];
+        let len = ours.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..len], b"2723");
+    }
+
+    #[test]
+    fn no_module_of_the_current_folder_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("json.py"), "raise SystemExit(9)").unwrap();
+        let program = Command::new(python())
+            .args(INTERPRETER)
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        // It lacks arguments, or GStreamer.
+        assert_eq!(program.unwrap().code(), Some(1));
     }
 }

@@ -1,8 +1,9 @@
-"""Encodes a camera by GStreamer, at the bitrate that comes by UDP while it runs: `send --encode`.
+"""Encodes a camera by GStreamer, at the bitrate that comes while it runs: `send --encode`.
 
-Arguments: `check` or the port for MPEG-TS at 127.0.0.1, the port to take bitrates at, a source of
-pictures and, if wanted, one of sound, both as gst-launch-1.0 takes them. Encoding begins with the
-first bitrate. `check` builds the pipeline and ends.
+Arguments: `check` or `run`, a source of pictures and, if wanted, one of sound, both as
+gst-launch-1.0 takes them. Standard output is a connected socket of datagrams: MPEG-TS leaves by
+it, bitrates and requests come. Encoding begins with the first bitrate. `check` builds the pipeline
+and ends.
 """
 
 import json
@@ -12,8 +13,9 @@ import threading
 import time
 
 
-def fail(text):
-    sys.exit(" ".join(str(text).split()))
+def fail(text, code=1):
+    print(" ".join(str(text).split()), file=sys.stderr)
+    sys.exit(code)
 
 
 try:
@@ -30,14 +32,17 @@ SOUND_KBIT = 96
 TABLES_KBIT = 40
 # Share of the rest for coded bytes; the headers and the padding of MPEG-TS take the other 8 %.
 SHARE = 0.92
-# Least bitrate that x264 is asked for, in kbit/s.
+# Range of the bitrates that x264 is asked for, in kbit/s. Its property takes no more.
 LEAST_KBIT = 100
+MOST_KBIT = 2_048_000
 # Seven packets, as all tools send.
 DATAGRAM_LEN = 7 * 188
 # Seconds between requests for a key frame: a refresh of all columns takes two seconds.
 KEY_INTERVAL = 1.0
 # Seconds between warnings of a machine that is too slow.
 WARNING_INTERVAL = 10.0
+# Exit code of a source that no restart helps.
+HOPELESS = 3
 
 PACKAGES = {
     "x264enc": "gstreamer1.0-plugins-ugly",
@@ -45,6 +50,7 @@ PACKAGES = {
     "mpegtsmux": "gstreamer1.0-plugins-bad",
     "voaacenc": "gstreamer1.0-plugins-bad",
     "videoconvert": "gstreamer1.0-plugins-base",
+    "videoscale": "gstreamer1.0-plugins-base",
     "appsink": "gstreamer1.0-plugins-base",
     "v4l2src": "gstreamer1.0-plugins-good",
     "pulsesrc": "gstreamer1.0-plugins-good",
@@ -60,7 +66,9 @@ def build(video, sound):
             fail(f"GStreamer has no {element} (Debian: {package})")
     text = (
         f"{video} ! queue name=queue leaky=downstream max-size-buffers=10 max-size-bytes=0 "
-        "max-size-time=0 ! videoconvert ! video/x-raw,format=I420 ! "
+        "max-size-time=0 ! videoconvert ! videoscale ! "
+        # In I420 two pixels and two rows share their colour: odd sizes lose one.
+        "video/x-raw,format=I420,width=[2,16384,2],height=[2,16384,2] ! "
         "x264enc name=encoder tune=zerolatency speed-preset=veryfast key-int-max=50 "
         "intra-refresh=true vbv-buf-capacity=80 bitrate=500 ! h264parse config-interval=-1 ! "
         "mpegtsmux name=mux alignment=0 ! appsink name=sink sync=false emit-signals=true"
@@ -75,22 +83,22 @@ def build(video, sound):
 
 
 class Encoder:
-    def __init__(self, pipeline, media_port, has_sound):
-        self.pipeline, self.has_sound = pipeline, has_sound
+    def __init__(self, pipeline, channel, has_sound):
+        self.pipeline, self.channel, self.has_sound = pipeline, channel, has_sound
         self.encoder = pipeline.get_by_name("encoder")
-        self.to = ("127.0.0.1", media_port)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.is_playing, self.key_at, self.warned_at = False, 0.0, 0.0
+        self.is_playing, self.has_worked = False, False
+        self.key_at, self.warned_at = 0.0, 0.0
         pipeline.get_by_name("sink").connect("new-sample", self.on_sample)
         pipeline.get_by_name("queue").connect("overrun", self.on_overrun)
 
     def on_sample(self, sink):
+        self.has_worked = True
         buffer = sink.emit("pull-sample").get_buffer()
         data = buffer.extract_dup(0, buffer.get_size())
         for begin in range(0, len(data), DATAGRAM_LEN):
             try:
-                self.socket.sendto(data[begin : begin + DATAGRAM_LEN], self.to)
-            except ConnectionRefusedError:
+                self.channel.send(data[begin : begin + DATAGRAM_LEN])
+            except OSError:
                 pass
         return Gst.FlowReturn.OK
 
@@ -98,7 +106,8 @@ class Encoder:
         now = time.monotonic()
         if now > self.warned_at + WARNING_INTERVAL:
             self.warned_at = now
-            print("this machine is too slow for the pictures: some are left out", flush=True)
+            text = "this machine is too slow for the pictures: some are left out"
+            print(text, file=sys.stderr, flush=True)
 
     def follow(self, control):
         while True:
@@ -108,12 +117,12 @@ class Encoder:
                     self.set_target(int(told["target_bps"]))
                 elif told["event"] == "key-frame":
                     self.refresh()
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 pass
 
     def set_target(self, target):
         rest = target / 1000 - TABLES_KBIT - (1.1 * SOUND_KBIT if self.has_sound else 0)
-        kbit = max(int(rest * SHARE), LEAST_KBIT)
+        kbit = min(max(int(rest * SHARE), LEAST_KBIT), MOST_KBIT)
         if self.encoder.get_property("bitrate") != kbit:
             self.encoder.set_property("bitrate", kbit)
         if not self.is_playing:
@@ -130,35 +139,49 @@ class Encoder:
 
 
 def main():
-    port, control_port, video, *sound = sys.argv[1:]
+    action, video, *sound = sys.argv[1:]
     Gst.init(None)
     sound = sound[0] if sound else ""
     try:
         pipeline = build(video, sound)
     except GLib.Error as error:
-        fail(error.message)
-    if port == "check":
+        fail(f"{error.message} (pictures that are compressed need a decoder, as ! jpegdec)")
+    if action == "check":
         return
-    control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    control.bind(("127.0.0.1", int(control_port)))
-    encoder = Encoder(pipeline, int(port), bool(sound))
+    channel = socket.socket(fileno=sys.stdout.fileno())
+    encoder = Encoder(pipeline, channel, bool(sound))
     loop = GLib.MainLoop()
     failed = []
 
     def on_message(_, message):
         if message.type == Gst.MessageType.ERROR:
-            failed.append(f"{message.src.get_name()}: {message.parse_error()[0].message}")
+            failed.append((message.src.get_name(), *message.parse_error()))
         if message.type in (Gst.MessageType.ERROR, Gst.MessageType.EOS):
             loop.quit()
 
     bus = pipeline.get_bus()
     bus.add_signal_watch()
     bus.connect("message", on_message)
-    threading.Thread(target=encoder.follow, args=(control,), daemon=True).start()
+    threading.Thread(target=encoder.follow, args=(channel,), daemon=True).start()
     loop.run()
     pipeline.set_state(Gst.State.NULL)
     if failed:
-        fail(failed[0])
+        report(*failed[0], encoder.has_worked)
+
+
+def report(name, error, details, has_worked):
+    # A device may come back. Pictures whose format does not fit will not fit later either.
+    is_of_format = error.matches(Gst.StreamError.quark(), Gst.StreamError.FAILED) or error.matches(
+        Gst.StreamError.quark(), Gst.StreamError.FORMAT
+    )
+    if has_worked or not is_of_format:
+        fail(f"{name}: {error.message}")
+    cause = (details or "").strip().splitlines()[-1:]
+    fail(
+        f"{name}: {error.message} {' '.join(cause)} Choose another format or size of the source, "
+        "as gst:v4l2src ! video/x-raw,width=1280,height=720",
+        HOPELESS,
+    )
 
 
 main()

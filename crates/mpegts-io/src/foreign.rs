@@ -12,6 +12,7 @@ use anabranch_terminal::stop::Stop;
 use anyhow::{Context, anyhow, bail, ensure};
 
 use super::links::Links;
+use super::loopback_pair::loopback_pair;
 use super::source::Source;
 use super::srt::{SrtAddress, SrtInput, SrtOutput, SrtReceivers};
 use super::srtla::Relay;
@@ -251,8 +252,15 @@ impl ForeignName {
                 Ok((Source::Srt(payloads), ForeignInput::Srt(input)))
             }
             Protocol::Srtla => self.open_srtla(clock),
-            Protocol::Rist => self.open_tool(|port| self.rist_input(port)),
-            Protocol::Rtmp => self.open_tool(|port| self.rtmp_input(port)),
+            Protocol::Rist => {
+                let input = UdpInput::open_loopback()?;
+                let port = input.port().context("a socket without an address")?;
+                self.open_tool(input, self.rist_input(port))
+            }
+            Protocol::Rtmp => {
+                let [ours, theirs] = loopback_pair().context("cannot open sockets at loopback")?;
+                self.open_tool(UdpInput::of_helper(ours)?, self.rtmp_input(theirs))
+            }
         }
     }
 
@@ -265,11 +273,9 @@ impl ForeignName {
         Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
     }
 
-    /// Opens a socket that receives MPEG-TS, and the program that sends it there.
-    fn open_tool(&self, tool: impl FnOnce(u16) -> Tool) -> anyhow::Result<(Source, ForeignInput)> {
-        let input = UdpInput::open_loopback()?;
-        let port = input.port().context("a socket without an address")?;
-        let tool = Supervised::start(tool(port), &self.to_string())?;
+    /// Starts the program that sends MPEG-TS to the input.
+    fn open_tool(&self, input: UdpInput, tool: Tool) -> anyhow::Result<(Source, ForeignInput)> {
+        let tool = Supervised::start(tool, &self.to_string())?;
         let source = Source::Udp(Box::new(input));
         Ok((source, ForeignInput::Tool(tool)))
     }
@@ -319,9 +325,8 @@ impl ForeignName {
 
     /// Returns the `ffmpeg` that listens for one publisher. It ends with the publisher and is
     /// started again.
-    fn rtmp_input(&self, port: u16) -> Tool {
+    fn rtmp_input(&self, output: UdpSocket) -> Tool {
         let from = self.url("rtmp", &self.place);
-        let to = format!("udp://{}?pkt_size=1316", at(port));
         let listen = ["-hide_banner", "-nostdin", "-loglevel", "warning"];
         // A publisher without sound sends none, so the wait for sound is short. The video that has
         // arrived meanwhile is kept (`nobuffer` would discard it).
@@ -332,9 +337,19 @@ impl ForeignName {
             &read,
             &["-listen", "1", "-i", &from],
             &write,
-            &["-flush_packets", "1", "-f", "mpegts", &to],
+            // Seven packets a datagram.
+            &[
+                "-flush_packets",
+                "1",
+                "-f",
+                "mpegts",
+                "-blocksize",
+                "1316",
+                "pipe:1",
+            ],
         ];
         Tool {
+            output: Some(output),
             // ffmpeg reports this at the end of every connection, even an orderly one.
             instead: &[("Input/output error", "the publisher has gone")],
             ..self.tool("ffmpeg", "ffmpeg", parts.concat())
@@ -351,7 +366,8 @@ impl ForeignName {
             program,
             label: None,
             package,
-            stdin: "",
+            output: None,
+            hopeless: None,
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
             boring: &["[INFO]"],
@@ -378,7 +394,7 @@ fn at(port: u16) -> SocketAddr {
 }
 
 /// Returns an address at loopback that a tool can listen at.
-pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
+fn free_address() -> anyhow::Result<SocketAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
     socket.local_addr().context("no port is free")
 }
@@ -454,7 +470,8 @@ mod tests {
             name("rist://a.example:8193").rist(),
             "rist://a.example:8193"
         );
-        let rtmp = name("rtmp://0.0.0.0:1935/live/key").rtmp_input(7);
+        let [output, _] = loopback_pair().unwrap();
+        let rtmp = name("rtmp://0.0.0.0:1935/live/key").rtmp_input(output);
         let rtmp = arguments(&rtmp).join(" ");
         assert!(
             rtmp.contains("-listen 1 -i rtmp://0.0.0.0:1935/live/key "),

@@ -20,6 +20,7 @@ mod handover;
 mod input;
 mod limited_lines;
 mod links;
+mod loopback_pair;
 mod muxer;
 mod output;
 mod pace;

@@ -1,7 +1,8 @@
 //! MPEG-TS in RTP (RFC 3550 §5.1, RFC 2250 §2). Many encoders send it to receivers of plain UDP.
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
+use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 
 const FIXED_HEADER_LEN: usize = 12;
@@ -60,6 +61,48 @@ impl RtpPacket {
         let mut packets = payload.chunks(PACKET_LEN);
         (are_whole && packets.all(|packet| packet[0] == SYNC_BYTE)).then(|| self.payload.clone())
     }
+}
+
+/// Memory of RTP at a port where plain MPEG-TS may come too.
+const MEMORY: Duration = Duration::from_secs(5);
+/// Packet types of RTCP (RFC 3550 §12.1, RFC 4585, RFC 3611).
+const RTCP_TYPES: RangeInclusive<u8> = 200..=207;
+
+/// Rule for datagrams at a port that are neither MPEG-TS nor MPEG-TS in RTP. Beside its stream, an
+/// encoder may send repairs (SMPTE 2022-1), other payload types and RTCP to the same port. Sync
+/// bytes in them are no packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RtpPort {
+    /// Whether the port's address is `rtp://`.
+    pub is_named: bool,
+    heard_at: Option<Instant>,
+}
+
+impl RtpPort {
+    /// Records MPEG-TS in RTP.
+    pub fn on_packets(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+    }
+
+    /// Returns whether the datagram may be a piece of MPEG-TS that does not begin with a packet.
+    pub fn may_be_transport(&self, now: Instant, datagram: &[u8]) -> bool {
+        let has_heard = self.heard_at.is_some_and(|at| now < at + MEMORY);
+        !self.is_named && !has_heard && !is_rtcp(datagram)
+    }
+}
+
+/// Returns whether the datagram consists of whole packets of RTCP (RFC 3550 §6.1).
+fn is_rtcp(datagram: &[u8]) -> bool {
+    let mut rest = datagram;
+    while let &[flags, packet_type, high, low, ..] = rest {
+        let len = 4 + 4 * usize::from(u16::from_be_bytes([high, low]));
+        let is_packet = flags >> 6 == 2 && RTCP_TYPES.contains(&packet_type);
+        match rest.get(len..) {
+            Some(others) if is_packet => rest = others,
+            _ => return false,
+        }
+    }
+    rest.is_empty() && !datagram.is_empty()
 }
 
 /// Returns a datagram's number and transport packets, if it is RTP.
@@ -129,5 +172,41 @@ mod tests {
         }
         let rtp = RtpPacket::parse(&other_payload).unwrap();
         assert_eq!(rtp.payload_type, 96);
+    }
+
+    #[test]
+    fn rfc3550_a_datagram_of_whole_rtcp_packets_is_none_of_a_stream() {
+        let report = [&[0x80, 200, 0, 6][..], &[0x47; 24]].concat();
+        let names = [&[0x81, 202, 0, 1][..], &[0x47; 4]].concat();
+        let port = RtpPort::default();
+        for datagram in [report.clone(), [report.clone(), names].concat()] {
+            assert!(!port.may_be_transport(Instant::ZERO, &datagram));
+        }
+        let cut = &report[..20];
+        let other_version = [&[0x40][..], &report[1..]].concat();
+        for datagram in [cut, &other_version, &[0x12; 188], &[]] {
+            assert!(port.may_be_transport(Instant::ZERO, datagram));
+        }
+    }
+
+    #[test]
+    fn repairs_beside_rtp_are_none_of_a_stream() {
+        // Sync bytes at a distance of packets, as in the sum of an odd number of datagrams.
+        let repair = [header(0x80, 96), vec![0; 16], transport_packets()].concat();
+        assert_eq!(unpack(&repair), None);
+        let at = Instant::from_secs;
+        let named = RtpPort {
+            is_named: true,
+            ..RtpPort::default()
+        };
+        assert!(!named.may_be_transport(at(0), &repair));
+        let mut port = RtpPort::default();
+        assert!(port.may_be_transport(at(0), &repair), "nobody knows");
+        port.on_packets(at(1));
+        assert!(!port.may_be_transport(at(1), &repair));
+        assert!(
+            port.may_be_transport(at(6), &repair),
+            "the encoder is another"
+        );
     }
 }

@@ -1,44 +1,102 @@
 //! A loopback socket that accepts only datagrams of this user's programs. Any local user may send
-//! to a loopback port.
+//! to a loopback port, so the socket is connected to the first of these programs: then the kernel
+//! keeps others' datagrams out of its buffer.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use anabranch_units::{Duration, Instant};
 
 /// Time after which an admitted source is checked again: another user may own its port by then.
 const ADMISSION: Duration = Duration::from_secs(1);
-/// Minimum time between two checks of new sources. Each reads the kernel's table of sockets.
+/// Minimum time between two reads of the kernel's table of sockets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Number of free ports that are tried.
+const TRIES: usize = 8;
 
 /// The admitted source.
 #[derive(Debug, Default)]
 pub(super) struct SameUser {
     admitted: Option<(SocketAddr, Instant)>,
+    table: Vec<Owned>,
     looked_at: Option<Instant>,
 }
 
+/// A socket of the kernel's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owned {
+    address: Ipv4Addr,
+    port: u16,
+    user: u32,
+}
+
 impl SameUser {
-    /// Returns whether the datagram's sender is a program of this user. Systems other than Linux
-    /// have no table of sockets: there, every local program is admitted.
-    pub(super) fn admits(&mut self, now: Instant, from: SocketAddr) -> bool {
+    /// Returns whether the datagram's sender is a program of this user, and connects `socket` to
+    /// it. Systems other than Linux have no table of sockets: there, every local program is
+    /// admitted.
+    pub(super) fn admits(&mut self, socket: &UdpSocket, now: Instant, from: SocketAddr) -> bool {
         let is_known = |(source, until)| source == from && now < until;
         if self.admitted.is_some_and(is_known) {
             return true;
         }
-        let next = self.looked_at.map(|at| at + LOOK_INTERVAL);
-        if next.is_some_and(|next| now < next) {
+        if !self.is_ours(now, from) {
             return false;
         }
-        self.looked_at = Some(now);
-        let is_ours = match cfg!(target_os = "linux") {
-            true => is_of_user(from, rustix::process::getuid().as_raw(), &sockets()),
-            false => from.ip().is_loopback(),
-        };
-        if is_ours {
-            self.admitted = Some((from, now + ADMISSION));
+        self.admitted = Some((from, now + ADMISSION));
+        if cfg!(target_os = "linux") {
+            // Without a connection, others can only fill the buffer.
+            let _ = socket.connect(from);
         }
-        is_ours
+        true
+    }
+
+    /// Takes datagrams of any program of this user again, if the admitted one has gone.
+    pub(super) fn on_silence(&mut self, socket: &UdpSocket, now: Instant) {
+        let Some((source, _)) = self.admitted.filter(|(_, until)| now >= *until) else {
+            return;
+        };
+        if self.is_ours(now, source) {
+            self.admitted = Some((source, now + ADMISSION));
+        } else {
+            self.admitted = None;
+            let _ = rustix::net::connect_unspec(socket);
+        }
+    }
+
+    /// Returns whether the source is a program of this user.
+    fn is_ours(&mut self, now: Instant, source: SocketAddr) -> bool {
+        if !cfg!(target_os = "linux") {
+            return source.ip().is_loopback();
+        }
+        let is_old = self.looked_at.is_none_or(|at| now >= at + LOOK_INTERVAL);
+        if is_old {
+            self.looked_at = Some(now);
+            self.table = owned(&sockets());
+        }
+        is_of_user(source, rustix::process::getuid().as_raw(), &self.table)
+    }
+}
+
+/// Binds a socket that keeps its port when its connection ends. Linux takes a port away that it
+/// has chosen itself (`__udp_disconnect`), so a port that is free is asked for.
+///
+/// # Errors
+/// The address is taken, or no port is free.
+pub(super) fn bind_to_keep(address: SocketAddr) -> io::Result<UdpSocket> {
+    if address.port() != 0 {
+        return UdpSocket::bind(address);
+    }
+    let mut tries = TRIES;
+    loop {
+        let chosen = UdpSocket::bind(address)?.local_addr()?;
+        let bound = UdpSocket::bind(chosen);
+        tries -= 1;
+        // If it is taken, another program was faster.
+        if bound.is_ok() || tries == 0 {
+            return bound;
+        }
     }
 }
 
@@ -47,70 +105,105 @@ fn sockets() -> String {
     fs::read_to_string("/proc/net/udp").unwrap_or_default()
 }
 
+/// Parses the kernel's table of UDP sockets.
+fn owned(sockets: &str) -> Vec<Owned> {
+    let owned = sockets.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (ip, port) = fields.nth(1)?.split_once(':')?;
+        Some(Owned {
+            // The table prints the address as a number in this machine's byte order.
+            address: Ipv4Addr::from(u32::from_str_radix(ip, 16).ok()?.to_ne_bytes()),
+            port: u16::from_str_radix(port, 16).ok()?,
+            user: fields.nth(5)?.parse::<u32>().ok()?,
+        })
+    });
+    owned.collect()
+}
+
 /// Returns whether all sockets that may have sent from this address belong to the user, and at
 /// least one exists.
-fn is_of_user(from: SocketAddr, user: u32, sockets: &str) -> bool {
+fn is_of_user(from: SocketAddr, user: u32, table: &[Owned]) -> bool {
     let IpAddr::V4(address) = from.ip() else {
         return false;
     };
-    let owners = sockets.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split_whitespace();
-        let (ip, port) = fields.nth(1)?.split_once(':')?;
-        // The table prints the address as a number in this machine's byte order.
-        let ip = Ipv4Addr::from(u32::from_str_radix(ip, 16).ok()?.to_ne_bytes());
-        let port = u16::from_str_radix(port, 16).ok()?;
-        let is_it = port == from.port() && (ip == address || ip.is_unspecified());
-        let owner = fields.nth(5)?.parse::<u32>().ok()?;
-        is_it.then_some(owner)
-    });
-    let owners: Vec<u32> = owners.collect();
-    !owners.is_empty() && owners.iter().all(|owner| *owner == user)
+    let is_it = |owned: &&Owned| {
+        owned.port == from.port() && (owned.address == address || owned.address.is_unspecified())
+    };
+    let mut owners = table
+        .iter()
+        .filter(is_it)
+        .map(|owned| owned.user)
+        .peekable();
+    owners.peek().is_some() && owners.all(|owner| owner == user)
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::net::UdpSocket;
-
     use super::*;
 
     fn socket() -> (UdpSocket, SocketAddr) {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = socket.local_addr().unwrap();
         (socket, address)
     }
 
     #[test]
     fn a_socket_of_this_user_is_admitted_until_it_is_closed() {
-        let (socket, address) = socket();
+        let ((input, _), (socket, address)) = (socket(), socket());
         let mut guard = SameUser::default();
         let at = Instant::from_millis;
-        assert!(guard.admits(at(0), address));
+        assert!(guard.admits(&input, at(0), address));
         drop(socket);
-        assert!(guard.admits(at(999), address), "it was looked at");
-        assert!(!guard.admits(at(1_000), address));
+        assert!(guard.admits(&input, at(999), address), "it was looked at");
+        assert!(!guard.admits(&input, at(1_000), address));
+    }
+
+    #[test]
+    fn others_do_not_reach_the_socket_until_the_admitted_one_has_gone() {
+        let ((input, to), (helper, address)) = (socket(), socket());
+        let (next, its_address) = socket();
+        let mut guard = SameUser::default();
+        let at = Instant::from_millis;
+        assert!(guard.admits(&input, at(0), address));
+        input.set_nonblocking(true).unwrap();
+        let mut buffer = [0; 16];
+        next.send_to(b"flood", to).unwrap();
+        assert!(input.recv(&mut buffer).is_err(), "the kernel has let it in");
+        guard.on_silence(&input, at(1_000));
+        next.send_to(b"flood", to).unwrap();
+        assert!(input.recv(&mut buffer).is_err(), "the helper is there");
+        drop(helper);
+        guard.on_silence(&input, at(1_999));
+        guard.on_silence(&input, at(2_000));
+        next.send_to(b"media", to).unwrap();
+        assert_eq!(input.recv(&mut buffer).unwrap(), 5);
+        assert!(guard.admits(&input, at(2_010), its_address));
     }
 
     #[test]
     fn a_socket_of_another_user_is_not() {
         let (_socket, address) = socket();
         let user = rustix::process::getuid().as_raw();
-        let table = sockets();
+        let table = owned(&sockets());
         assert!(is_of_user(address, user, &table));
         assert!(!is_of_user(address, user + 1, &table));
-        assert!(!is_of_user(address, user, ""), "nobody has it");
+        assert!(!is_of_user(address, user, &[]), "nobody has it");
     }
 
     #[test]
-    fn looks_are_limited() {
+    fn a_flood_neither_looks_often_nor_hides_the_helper() {
         let mut guard = SameUser::default();
-        let (_socket, ours) = socket();
+        let ((input, _), (_early, early)) = (socket(), socket());
         let none = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let at = Instant::from_millis;
-        assert!(!guard.admits(at(0), none));
-        assert!(!guard.admits(at(9), ours), "too soon");
-        assert!(guard.admits(at(10), ours));
-        // Other datagrams do not affect the admitted source.
-        assert!(!guard.admits(at(20), none));
-        assert!(guard.admits(at(20), ours));
+        assert!(!guard.admits(&input, at(0), none));
+        let (_late, late) = socket();
+        assert!(
+            !guard.admits(&input, at(9), late),
+            "it is newer than the look"
+        );
+        // The last look has seen it.
+        assert!(guard.admits(&input, at(9), early));
+        assert!(guard.admits(&input, at(10), late));
     }
 }

@@ -1,5 +1,6 @@
 //! Sources of bytes: a file, standard input, UDP, SRT, or another file that `ffmpeg` converts.
 
+use std::collections::VecDeque;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -178,6 +179,14 @@ impl Source {
         }
     }
 
+    /// Takes the start of the last datagram that cannot be of the stream.
+    pub(super) fn left_out(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Source::Udp(input) => input.left_out(),
+            _ => None,
+        }
+    }
+
     /// Returns the time at which held packets can be read even if none arrives.
     fn releases_at(&self) -> Option<Instant> {
         match self {
@@ -210,6 +219,9 @@ impl Source {
             stop,
             clock,
         } = wait;
+        if matches!(self, Source::Udp(input) if input.has_ended()) {
+            return Ok(Bytes::End);
+        }
         if let Source::Udp(input) = self
             && let Some(until) = input.rests_until()
             && stop.wait_until(clock, until)
@@ -234,6 +246,9 @@ impl Source {
             let now = clock.now();
             *waited += now.saturating_since(since);
             if !is_readable && self.releases_at().is_none_or(|at| now < at) {
+                if let Source::Udp(input) = self {
+                    input.on_silence(now);
+                }
                 return Ok(Bytes::NoneYet);
             }
         }
@@ -245,18 +260,7 @@ impl Source {
                     false => Bytes::NoneYet,
                 });
             }
-            Source::Srt(payloads) => {
-                let payloads = payloads.take();
-                let read = if payloads.is_empty() {
-                    Bytes::NoneYet
-                } else {
-                    Bytes::Some
-                };
-                payloads
-                    .iter()
-                    .for_each(|(due_at, bytes)| take(*due_at, bytes));
-                return Ok(read);
-            }
+            Source::Srt(payloads) => return Ok(hand_over(&payloads.take(), take)),
             Source::Remuxed { output, .. } => output.read(buffer),
         };
         match read {
@@ -282,6 +286,18 @@ impl Source {
             return Err(io::Error::other("ffmpeg failed, see its message above"));
         }
         Ok(())
+    }
+}
+
+/// Hands payloads of SRT to `take`, each with the time at which it was due.
+fn hand_over(payloads: &VecDeque<Payload>, take: &mut Take<'_>) -> Bytes {
+    for (due_at, bytes) in payloads {
+        take(*due_at, bytes);
+    }
+    if payloads.is_empty() {
+        Bytes::NoneYet
+    } else {
+        Bytes::Some
     }
 }
 

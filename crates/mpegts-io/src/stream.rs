@@ -303,6 +303,10 @@ impl Stream {
         let read = self.source.read(buffer, wait, &mut waited, &mut take);
         let read = read.with_context(|| format!("cannot read input {}", self.name))?;
         pushed?;
+        if let Some(datagram) = self.source.left_out() {
+            let line = self.watch.on_left_out(clock.now(), &datagram);
+            line.into_iter().for_each(print::note);
+        }
         if let Some(warning) = self.source.warning() {
             print::warn(format_args!("input {}: {warning}", self.name));
         }

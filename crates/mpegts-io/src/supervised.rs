@@ -2,7 +2,9 @@
 //! ends them with their user.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::io::{self, BufRead, BufReader, PipeReader};
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -32,7 +34,6 @@ const MAX_SHOWN: usize = 16;
 const MAX_LINE_BYTES: usize = 1_000;
 
 /// Description of a program.
-#[derive(Clone)]
 pub(super) struct Tool {
     pub(super) program: &'static str,
     /// Name in its lines, if it is not the program's.
@@ -40,8 +41,10 @@ pub(super) struct Tool {
     /// Debian's package of the program.
     pub(super) package: &'static str,
     pub(super) arguments: Vec<OsString>,
-    /// Text that it reads from standard input: fewer bytes than a pipe holds.
-    pub(super) stdin: &'static str,
+    /// Socket that becomes its standard output. Without one, it prints there.
+    pub(super) output: Option<UdpSocket>,
+    /// Exit code after which it is not started again. Then an empty datagram leaves by `output`.
+    pub(super) hopeless: Option<i32>,
     /// Texts that are masked in the program's output.
     pub(super) secrets: Vec<String>,
     /// Lines that contain one of these are not shown.
@@ -66,6 +69,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     is_over: bool,
+    has_given_up: bool,
     child: Option<Child>,
 }
 
@@ -111,6 +115,11 @@ impl Supervised {
         let started = started.recv().unwrap_or(Ok(()));
         started.with_context(|| format!("cannot start {program}"))?;
         Ok(supervised)
+    }
+
+    /// Returns whether the tool has ended and is not started again.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.shared.lock().has_given_up
     }
 }
 
@@ -166,6 +175,10 @@ impl Keeper {
                 true => FIRST_WAIT,
                 false => (wait + wait).min(LONGEST_WAIT),
             };
+            if self.is_hopeless(&ended) {
+                self.give_up();
+                return;
+            }
             let how = match &ended {
                 Ok(status) if status.success() => "has ended".to_owned(),
                 Ok(status) => format!("has ended: {status}"),
@@ -186,6 +199,21 @@ impl Keeper {
         }
     }
 
+    /// Returns whether no restart would help.
+    fn is_hopeless(&self, ended: &io::Result<ExitStatus>) -> bool {
+        let code = ended.as_ref().ok().and_then(ExitStatus::code);
+        code.is_some() && code == self.tool.hopeless
+    }
+
+    /// Ends the input that the tool feeds.
+    fn give_up(&self) {
+        self.shared.lock().has_given_up = true;
+        if let Some(output) = &self.tool.output {
+            // The other end is closed only together with this tool.
+            let _ = output.send(&[]);
+        }
+    }
+
     /// Starts the tool and shows its output until it ends.
     fn run_once(
         &self,
@@ -197,7 +225,7 @@ impl Keeper {
             if state.is_over {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            match self.command.spawn() {
+            match self.command.spawn(self.tool.output.as_ref()) {
                 Ok((child, said)) => {
                     state.child = Some(child);
                     said
@@ -299,7 +327,6 @@ impl Tool {
 struct Line {
     program: PathBuf,
     arguments: Vec<OsString>,
-    stdin: &'static str,
 }
 
 impl Line {
@@ -310,7 +337,6 @@ impl Line {
             return Line {
                 program: path,
                 arguments: tool.arguments.clone(),
-                stdin: tool.stdin,
             };
         };
         let mut arguments: Vec<OsString> = vec!["--pdeathsig".into(), "TERM".into()];
@@ -319,52 +345,39 @@ impl Line {
         Line {
             program: setpriv,
             arguments,
-            stdin: tool.stdin,
         }
     }
 
-    /// Starts the command, and returns its output.
-    fn spawn(&self) -> io::Result<(Child, PipeReader)> {
+    /// Starts the command, and returns its lines. With `output`, standard output goes there.
+    fn spawn(&self, output: Option<&UdpSocket>) -> io::Result<(Child, PipeReader)> {
         let (said, says) = io::pipe()?;
-        let mut child = Command::new(&self.program)
+        let output: OwnedFd = match output {
+            Some(output) => output.try_clone()?.into(),
+            None => says.try_clone()?.into(),
+        };
+        let child = Command::new(&self.program)
             .args(&self.arguments)
-            .stdin(match self.stdin.is_empty() {
-                true => Stdio::null(),
-                false => Stdio::piped(),
-            })
-            .stdout(says.try_clone()?)
+            .stdin(Stdio::null())
+            .stdout(output)
             .stderr(says)
             // Ctrl-C reaches this program alone, which then ends its tools.
             .process_group(0)
             .spawn()?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // One that has ended does not read it.
-            let _ = stdin.write_all(self.stdin.as_bytes());
-        }
         Ok((child, said))
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 // Needs a clock: real programs are started again.
 #[cfg(test)]
 mod real_time_tests {
     use std::fs;
 
+    use super::tests::shell;
     use super::*;
     use anabranch_terminal::stop::Stop;
-
-    fn shell(script: String) -> Tool {
-        Tool {
-            program: "sh",
-            label: None,
-            package: "dash",
-            arguments: vec!["-c".into(), script.into()],
-            stdin: "",
-            secrets: vec!["correct horse".to_owned()],
-            boring: &["Media path"],
-            instead: &[("Input/output error", "the publisher has gone")],
-        }
-    }
 
     #[test]
     fn a_tool_that_ends_is_started_again_and_the_last_one_ends_with_its_owner() {
@@ -395,48 +408,5 @@ mod real_time_tests {
             let pid = Pid::from_raw(pid).unwrap();
             assert!(rustix::process::test_kill_process(pid).is_err());
         }
-    }
-
-    #[test]
-    fn a_tool_that_is_missing_is_an_error_with_its_package() {
-        let tool = Tool {
-            program: "no-such-program",
-            package: "no-such-package",
-            ..shell(String::new())
-        };
-        let error = Supervised::start(tool, "srt://").unwrap_err().to_string();
-        for part in ["srt://", "no-such-program", "Debian: no-such-package"] {
-            assert!(error.contains(part), "{error}");
-        }
-    }
-
-    #[test]
-    fn lines_are_shown_once_in_a_while_and_not_too_many() {
-        let mut shown = Shown::default();
-        let at = Instant::from_secs;
-        assert!(shown.should_show(at(0), "caller 7 was refused"));
-        assert!(!shown.should_show(at(29), "caller 8 was refused"));
-        assert!(shown.should_show(at(30), "caller 9 was refused"));
-        // A stream key, which the publisher chooses.
-        let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
-        let keys = (0..10_000).map(|number| {
-            let key = [number / 676, number / 26, number].map(letter);
-            format!("no such key: {}", String::from_iter(key))
-        });
-        let shown_count = keys.filter(|line| shown.should_show(at(31), line)).count();
-        assert_eq!(shown_count, MAX_SHOWN - 1);
-        assert!(shown.should_show(at(61), "caller 9 was refused"));
-    }
-
-    #[test]
-    fn secrets_and_what_is_boring_are_not_shown() {
-        let tool = shell(String::new());
-        assert_eq!(tool.shown("Media path: 'srt://'"), None);
-        assert_eq!(tool.shown(""), None);
-        // FFmpeg prints this at the end of each publisher.
-        let gone = tool.shown("rtmp://127.0.0.1/live: Input/output error");
-        assert_eq!(gone.as_deref(), Some("the publisher has gone"));
-        let shown = tool.shown("cannot use 'correct horse' as key");
-        assert_eq!(shown.unwrap(), "cannot use '…' as key");
     }
 }

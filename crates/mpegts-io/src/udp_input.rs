@@ -10,9 +10,9 @@ use anabranch_video::mpeg_ts::SYNC_BYTE;
 use anyhow::Context;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
-use super::rtp;
+use super::rtp::{self, RtpPort};
 use super::rtp_order::RtpOrder;
-use super::same_user::SameUser;
+use super::same_user::{SameUser, bind_to_keep};
 use super::senders::{Origin, Senders};
 use super::udp_socket;
 use super::udp_url::UdpUrl;
@@ -21,6 +21,8 @@ use super::udp_url::UdpUrl;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Maximum bytes of one buffer, which holds datagrams that the kernel has coalesced.
 const BUFFER_BYTES: usize = 1 << 16;
+/// Bytes of a datagram that tell its kind: the longest header of RTP.
+const LEFT_OUT_BYTES: usize = 72;
 /// Maximum system calls of one read, so that the data is passed on.
 const MAX_READ_ROUNDS: usize = 8;
 /// Datagrams per second above which they are left to accumulate. A wake-up costs several times as
@@ -41,11 +43,25 @@ pub(super) struct UdpInput {
     pace: ArrivalPace,
     order: RtpOrder,
     senders: Senders,
-    /// Check that datagrams come from this user's programs, if required.
-    guard: Option<SameUser>,
+    sources: Sources,
+    rtp_port: RtpPort,
+    /// Start of the last datagram that was left out.
+    left_out: Option<Vec<u8>>,
+    /// Whether a helper has announced its end.
+    has_ended: bool,
     /// Earliest possible arrival of the next datagram: arrival of the last one, or the last time at
     /// which the socket was empty.
     heard_until: Instant,
+}
+
+/// Programs whose datagrams are taken.
+#[derive(Debug)]
+enum Sources {
+    Any,
+    /// The helper at the other end of a connected socket.
+    Helper,
+    /// A helper that opens its socket itself.
+    SameUser(SameUser),
 }
 
 /// Consumer of bytes and their arrival time.
@@ -82,21 +98,34 @@ impl UdpInput {
             Some(_) => None,
         };
         let input = UdpInput::of(socket, buffer_bytes);
-        input.with_context(|| format!("cannot listen at input {url}"))
+        let mut input = input.with_context(|| format!("cannot listen at input {url}"))?;
+        input.rtp_port.is_named = url.is_rtp();
+        Ok(input)
     }
 
-    /// Listens at a free loopback port, for programs of this user.
+    /// Listens at a free loopback port, for a program of this user.
     ///
     /// # Errors
     /// The system has no free port.
     pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
-        let input = socket.and_then(|socket| UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES)));
+        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into());
+        let socket = socket.context("cannot listen at a port of loopback")?;
+        UdpInput::of_sources(socket, Sources::SameUser(SameUser::default()))
+    }
+
+    /// Takes bytes of the helper at the other end of the connected socket. An empty datagram
+    /// announces that no more will come.
+    ///
+    /// # Errors
+    /// The system refuses a parameter.
+    pub(super) fn of_helper(socket: UdpSocket) -> anyhow::Result<UdpInput> {
+        UdpInput::of_sources(socket, Sources::Helper)
+    }
+
+    fn of_sources(socket: UdpSocket, sources: Sources) -> anyhow::Result<UdpInput> {
+        let input = UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES));
         let input = input.context("cannot listen at a port of loopback")?;
-        Ok(UdpInput {
-            guard: Some(SameUser::default()),
-            ..input
-        })
+        Ok(UdpInput { sources, ..input })
     }
 
     fn of(socket: UdpSocket, buffer_bytes: Option<usize>) -> io::Result<UdpInput> {
@@ -113,7 +142,10 @@ impl UdpInput {
             pace: ArrivalPace::default(),
             order: RtpOrder::default(),
             senders: Senders::default(),
-            guard: None,
+            sources: Sources::Any,
+            rtp_port: RtpPort::default(),
+            left_out: None,
+            has_ended: false,
             heard_until: Instant::ZERO,
         })
     }
@@ -123,9 +155,26 @@ impl UdpInput {
         self.senders.warning()
     }
 
+    /// Takes the start of the last datagram that cannot be of the stream.
+    pub(super) fn left_out(&mut self) -> Option<Vec<u8>> {
+        self.left_out.take()
+    }
+
     /// Returns the port.
     pub(super) fn port(&self) -> io::Result<u16> {
         self.socket.local_addr().map(|address| address.port())
+    }
+
+    /// Lets another helper of this user in, if the last one has gone.
+    pub(super) fn on_silence(&mut self, now: Instant) {
+        if let Sources::SameUser(guard) = &mut self.sources {
+            guard.on_silence(&self.socket, now);
+        }
+    }
+
+    /// Returns whether no more datagrams will come.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Returns the end of the accumulation; an earlier read is not worth its cost.
@@ -183,12 +232,21 @@ impl UdpInput {
     /// number.
     fn take_coalesced(&mut self, index: usize, meta: &RecvMeta, take: &mut Take<'_>) -> u64 {
         let arrived_at = self.heard_until;
-        let mut guard = self.guard.as_mut();
-        if guard
-            .as_mut()
-            .is_some_and(|guard| !guard.admits(arrived_at, meta.addr))
-        {
-            return 0;
+        match &mut self.sources {
+            Sources::Any => {}
+            Sources::Helper => {
+                let from = index * BUFFER_BYTES;
+                match &self.buffers[from..from + meta.len] {
+                    [] => self.has_ended = true,
+                    bytes => take(arrived_at, bytes),
+                }
+                return 1;
+            }
+            Sources::SameUser(guard) => {
+                if !guard.admits(&self.socket, arrived_at, meta.addr) {
+                    return 0;
+                }
+            }
         }
         self.release(arrived_at, take);
         let stride = meta.stride.max(1);
@@ -205,12 +263,19 @@ impl UdpInput {
             for datagram in bytes.chunks(stride) {
                 match rtp::unpack(datagram) {
                     Some((number, packets)) => {
+                        self.rtp_port.on_packets(arrived_at);
                         origin.rtp_source = Some(number.source);
                         self.senders.on_datagram(arrived_at, origin);
                         let mut take = |bytes: &[u8]| take(arrived_at, bytes);
                         self.order.push(arrived_at, number, packets, &mut take);
                     }
-                    None => take(arrived_at, datagram),
+                    None if self.rtp_port.may_be_transport(arrived_at, datagram) => {
+                        take(arrived_at, datagram);
+                    }
+                    None => {
+                        let start = &datagram[..datagram.len().min(LEFT_OUT_BYTES)];
+                        self.left_out = Some(start.to_vec());
+                    }
                 }
             }
         }
@@ -362,7 +427,7 @@ mod real_time_tests {
     #[test]
     fn two_encoders_at_one_port_are_reported() {
         let (mut input, sender) = input_and_sender();
-        input.guard = None;
+        input.sources = Sources::Any;
         let clock = Clock::start();
         let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         other.connect(input.socket.local_addr().unwrap()).unwrap();
@@ -384,8 +449,10 @@ mod real_time_tests {
     fn rfc3550_rtp_that_comes_out_of_order_is_read_in_order() {
         let (mut input, sender) = input_and_sender();
         let clock = Clock::start();
+        let repair = [&rtp_packet(9)[..12], &[0; 16], &transport_packet(7)[..]].concat();
         for number in [1, 3, 2, 5] {
             sender.send(&rtp_packet(number)).unwrap();
+            sender.send(&repair).unwrap();
         }
         let mut read = Vec::new();
         let mut take = |_, bytes: &[u8]| read.extend_from_slice(bytes);
@@ -394,6 +461,7 @@ mod real_time_tests {
         wait(&clock, until);
         assert!(input.read(&clock, &mut take));
         assert_eq!(read, [1, 2, 3, 5].map(transport_packet).concat());
+        assert_eq!(input.left_out().unwrap(), repair[..LEFT_OUT_BYTES]);
     }
 
     #[test]

@@ -136,6 +136,11 @@ fn number(text: &str, least: usize, most: usize) -> Option<usize> {
 }
 
 impl UdpUrl {
+    /// Returns whether the address is `rtp://`.
+    pub(super) fn is_rtp(&self) -> bool {
+        self.text.starts_with("rtp:")
+    }
+
     /// Parses `text` if it begins with one of `schemes`.
     ///
     /// # Errors

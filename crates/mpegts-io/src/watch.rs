@@ -90,6 +90,11 @@ impl InputWatch {
         is_back.then(|| format!("input {}: comes, after {silence:.1} s", self.name))
     }
 
+    /// Records the start of a datagram that cannot be of the stream. Beside a stream it is no news.
+    pub(super) fn on_left_out(&mut self, now: Instant, datagram: &[u8]) -> Option<String> {
+        (!self.is_known).then(|| self.on_bytes(now, datagram))?
+    }
+
     fn look_at(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
         if probe(bytes) == InputKind::MpegTs {
             self.is_known = true;
@@ -169,6 +174,9 @@ mod tests {
             assert_eq!(lines.len(), 1);
             assert!(lines[0].contains(part), "{lines:?}");
         }
+        let mut watch = InputWatch::new("rtp://127.0.0.1:5000".to_owned(), true);
+        let lines = (0..60).filter_map(|tick| watch.on_left_out(at(100 * tick), &rtp));
+        assert_eq!(lines.count(), 1);
         let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
         let packets = [&[0x47][..], &[0; 187]].concat().repeat(7);
         for tick in 0..60 {
@@ -179,6 +187,7 @@ mod tests {
                 &[0xff; 500]
             };
             assert_eq!(watch.on_bytes(at(100 * tick), datagram), None);
+            assert_eq!(watch.on_left_out(at(100 * tick), &rtp), None);
         }
     }
 }

@@ -85,10 +85,7 @@ impl TargetName {
             }
             TargetName::Obs(name) => return Ok(Outlet::Obs(Box::new(Obs::open(name)?))),
         };
-        Ok(Outlet::Lines(Lines {
-            channel,
-            report_filter: TargetFilter::default(),
-        }))
+        Ok(Outlet::lines(channel))
     }
 }
 
@@ -97,6 +94,20 @@ impl TargetName {
 pub(super) enum Outlet {
     Lines(Lines),
     Obs(Box<Obs>),
+}
+
+impl Outlet {
+    /// Creates the outlet of the built-in encoder, at the other end of a connected socket.
+    pub(super) fn of_encoder(control: UdpSocket) -> Outlet {
+        Outlet::lines(Channel::Encoder(control))
+    }
+
+    fn lines(channel: Channel) -> Outlet {
+        Outlet::Lines(Lines {
+            channel,
+            report_filter: TargetFilter::default(),
+        })
+    }
 }
 
 /// Lines of JSON.
@@ -115,6 +126,8 @@ enum Channel {
         retry_at: Instant,
     },
     Udp(UdpSocket, SocketAddr),
+    /// A connected socket.
+    Encoder(UdpSocket),
 }
 
 #[derive(Debug)]
@@ -162,7 +175,7 @@ impl Lines {
     /// Reports the target if it has changed enough. Returns whether a reader remains.
     fn look(&mut self, target: Target) -> bool {
         self.connect(target.at);
-        let is_lossy = matches!(self.channel, Channel::Udp(..));
+        let is_lossy = matches!(self.channel, Channel::Udp(..) | Channel::Encoder(_));
         let reported_at = self.report_filter.reported_at();
         let is_repeated =
             is_lossy && reported_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
@@ -182,6 +195,9 @@ impl Lines {
             Channel::Udp(socket, address) => {
                 // A listener that is not up yet gets the next one.
                 let _ = socket.send_to(line.as_bytes(), *address);
+            }
+            Channel::Encoder(socket) => {
+                let _ = socket.send(line.as_bytes());
             }
             Channel::Unix { path, socket, .. } => match socket {
                 None => self.report_filter.forget(),
