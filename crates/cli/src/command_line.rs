@@ -1,7 +1,7 @@
 //! Argument parsing that several commands share.
 
 use std::borrow::Cow;
-use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::anyhow;
 
@@ -32,12 +32,27 @@ pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr
         .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
 }
 
-/// Parses `--listen` of an end that accepts sessions.
+/// Returns the address and port at which an option listens. A port alone is one of `host`.
+///
+/// # Errors
+/// The text is neither.
+pub(crate) fn port_or_addr(option: &str, text: &str, host: IpAddr) -> anyhow::Result<SocketAddr> {
+    match text.parse::<u16>() {
+        Ok(port) => Ok((host, port).into()),
+        Err(_) => socket_addr(option, text),
+    }
+}
+
+/// Parses `--listen` of an end that accepts sessions. A port alone is one of all IPv4 addresses.
 ///
 /// # Errors
 /// The text is no address.
 pub(crate) fn listen_addr(text: &str) -> anyhow::Result<SocketAddr> {
-    socket_addr("--listen", &with_port(text))
+    let text = match text.parse::<u16>() {
+        Ok(_) => text.into(),
+        Err(_) => with_port(text),
+    };
+    port_or_addr("--listen", &text, Ipv4Addr::UNSPECIFIED.into())
 }
 
 /// Parses `--listen-tcp`.
@@ -45,7 +60,7 @@ pub(crate) fn listen_addr(text: &str) -> anyhow::Result<SocketAddr> {
 /// # Errors
 /// The text is no address with a port.
 pub(crate) fn tcp_addr(text: Option<&str>) -> anyhow::Result<Option<SocketAddr>> {
-    text.map(|text| socket_addr("--listen-tcp", text))
+    text.map(|text| port_or_addr("--listen-tcp", text, Ipv4Addr::UNSPECIFIED.into()))
         .transpose()
 }
 
@@ -83,5 +98,19 @@ mod tests {
             assert_eq!(with_port(text), text);
         }
         assert_eq!(listen_addr("[::]").unwrap().port(), USUAL_PORT);
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_all_addresses_or_of_this_machine() {
+        let shown = |address: anyhow::Result<SocketAddr>| address.unwrap().to_string();
+        assert_eq!(shown(listen_addr("25011")), "0.0.0.0:25011");
+        let tcp = tcp_addr(Some("443")).unwrap().unwrap();
+        assert_eq!(tcp.to_string(), "0.0.0.0:443");
+        let here = Ipv4Addr::LOCALHOST.into();
+        let port = port_or_addr("--listen", "8080", here);
+        assert_eq!(shown(port), "127.0.0.1:8080");
+        let address = port_or_addr("--listen", "192.0.2.1:8080", here);
+        assert_eq!(shown(address), "192.0.2.1:8080");
+        assert!(port_or_addr("--listen", "99999", here).is_err());
     }
 }

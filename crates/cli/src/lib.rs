@@ -153,7 +153,10 @@ pub fn main() -> ExitCode {
     };
     let command = match Arguments::try_parse_from(send::srtla::routed(words)) {
         Ok(arguments) => arguments.command,
-        Err(error) => return menu::refuse(PROGRAM, disabled_commands::COMMANDS, &error),
+        Err(mut error) => {
+            menu::suggest_shown(&Arguments::command(), &mut error);
+            return menu::refuse(PROGRAM, disabled_commands::COMMANDS, &error);
+        }
     };
     command.log_time().into_iter().for_each(print::start_log);
     exit::report(PROGRAM, run_command(command))

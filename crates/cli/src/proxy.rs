@@ -5,7 +5,7 @@ mod watch;
 
 use core::time::Duration as StdDuration;
 use std::io;
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use anyhow::{Context, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::command_line::{allow_many_files, socket_addr};
+use crate::command_line::{allow_many_files, port_or_addr};
 use crate::keygen::{discreet, ensure_other, read_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
@@ -256,7 +256,7 @@ async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Pr
     let mut listeners = Vec::new();
     for (option, addresses, protocol) in all {
         for text in addresses {
-            let address: SocketAddr = socket_addr(option, text)?;
+            let address = port_or_addr(option, text, Ipv4Addr::LOCALHOST.into())?;
             let listener = listen::tcp(address).and_then(|listener| {
                 listener.set_nonblocking(true)?;
                 TcpListener::from_std(listener)

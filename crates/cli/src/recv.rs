@@ -3,10 +3,12 @@
 mod allowance;
 mod destination;
 mod ending;
+mod held;
 mod listen;
 mod outputs;
 mod pairing;
 mod places;
+mod qr_code;
 mod receivers;
 mod returns;
 mod senders;
@@ -39,6 +41,7 @@ use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
+use held::Held;
 use listen::{Carrier, Listen, OtherSource, Sources};
 use outputs::Outputs;
 use pairing::PairArguments;
@@ -196,7 +199,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    arguments.make_list()?;
+    arguments.prepare()?;
     let plan = arguments.plan()?;
     let observed = arguments
         .observe
@@ -243,6 +246,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         refusal_lines: RefusalLines::default(),
         is_pairing: arguments.pairing.is_asked(),
+        held: Held::default(),
         slowness: Slowness::default(),
     };
     match studio.open_all(&plan.others) {
@@ -269,6 +273,7 @@ impl Arguments {
     /// # Errors
     /// An argument, or a file that it names, cannot be used.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
+        destination::check(&self.outputs, self.rotate)?;
         let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
         if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
             // Missing files are made at the start.
@@ -411,6 +416,8 @@ struct Studio<'a> {
     /// Whether a link waits for its sender.
     is_pairing: bool,
     slowness: Slowness,
+    /// Sessions whose outputs cannot be opened.
+    held: Held<Reception>,
 }
 
 impl Studio<'_> {
@@ -529,10 +536,10 @@ impl Studio<'_> {
         };
         if let Err(error) = self.open(&name) {
             print::warn(format_args!("{}: {error:#}", name.as_str()));
-            self.places.leave(&name);
-            reception.close();
+            self.held.hold(self.manner.clock.now(), &name, reception);
             return;
         }
+        self.held.on_opened(&name);
         self.publish_names();
         let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
@@ -566,6 +573,10 @@ impl Studio<'_> {
     fn look(&mut self) {
         let now = self.manner.clock.now();
         self.take_pairing_outcomes(now);
+        for (name, reception) in self.held.take_due(now) {
+            self.places.leave(&name);
+            reception.close();
+        }
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
             self.refresh_list(now);

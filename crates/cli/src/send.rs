@@ -51,6 +51,10 @@ const STREAM: &str = "video";
 /// The scheduler of the simulator alone, which no registry lists.
 const ORACLE: &str = "oracle";
 
+/// Both ways to name a receiver.
+const USAGE: &str = "anabranch send [OPTIONS] <INPUT> <LINK>
+       anabranch send [OPTIONS] --to <ADDR> --key <FILE> --peer <PUBKEY> <INPUT>";
+
 /// Help on inputs; `test:` needs an encoder.
 const INPUTS: &str = "\
 INPUT is one of
@@ -96,7 +100,10 @@ exit code 6.
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.";
 
 /// Sends live or stored video over one or more paths.
+///
+/// With the link that `anabranch recv --pair` prints: anabranch send INPUT LINK
 #[derive(Debug, clap::Args)]
+#[command(override_usage = USAGE)]
 #[command(after_help = [INPUTS, TEST_INPUT, PARAMETERS, NOTES].concat())]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -14,7 +14,7 @@ use super::blocking_file::BlockingFile;
 use super::foreign::{ForeignName, ForeignOutput};
 use super::input::check_protocol;
 use super::playout::Piece;
-use super::recording::{Recording, Rotation};
+use super::recording::{Recording, Rotation, check_file};
 use super::retried::has_no_reader;
 use super::srt::SrtReceivers;
 use super::udp_output::UdpOutput;
@@ -63,15 +63,22 @@ impl fmt::Display for OutputName {
 }
 
 impl OutputName {
-    /// Checks the parameters of another protocol.
+    /// Checks the parameters of another protocol, or a file's name and folder. Words in braces may
+    /// be replaced later.
     ///
     /// # Errors
-    /// They are wrong.
-    pub fn check(&self) -> anyhow::Result<()> {
+    /// They are wrong, or `rotation` is set and the file's name has no `{time}`.
+    pub fn check(&self, rotation: Option<Rotation>) -> anyhow::Result<()> {
         match self {
             OutputName::Foreign(name) => name.check_all(),
-            _ => Ok(()),
+            OutputName::File(path) => check_file(path, rotation),
+            OutputName::Stdout | OutputName::Udp(_) => Ok(()),
         }
+    }
+
+    /// Returns whether it is a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self, OutputName::File(_))
     }
 
     /// Returns the name with `text` in place of every `place`.

@@ -12,6 +12,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
+use rustix::fs::Access;
 
 use super::blocking_file::BlockingFile;
 use super::playout::Piece;
@@ -93,14 +94,9 @@ impl Recording {
         clock: &Clock,
         stop: &Stop,
     ) -> anyhow::Result<Self> {
-        check_container(path)?;
+        check_name(path, rotation)?;
         let shown = path.display();
         let is_one_of_many = path.to_string_lossy().contains(TIME);
-        ensure!(
-            rotation.is_none() || is_one_of_many,
-            "output {shown}: with --rotate its name needs {TIME} in it, or each file would take \
-             the place of the one before"
-        );
         let first = path_at(path, Timestamp::now());
         if let Some(folder) = first.parent().filter(|_| is_one_of_many) {
             let made = std::fs::create_dir_all(folder);
@@ -251,6 +247,49 @@ fn path_at(path: &Path, time: Timestamp) -> PathBuf {
     later.find(|path| !path.exists()).unwrap_or(first)
 }
 
+/// Checks a file's name, in which words in braces may be replaced later, and the folder above them.
+///
+/// # Errors
+/// The extension is another container's, `rotation` needs `{time}`, or the folder is missing or
+/// cannot be written.
+pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
+    check_name(path, rotation)?;
+    let has_place = |path: &Path| path.to_string_lossy().contains('{');
+    // Folders of files with the time in their names are made.
+    let is_made = path.to_string_lossy().contains(TIME);
+    let mut folders = path.ancestors().skip(1);
+    let folder = folders.find(|folder| !has_place(folder) && (!is_made || exists(folder)));
+    let folder = match folder {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let (shown, name) = (path.display(), folder.display());
+    ensure!(
+        folder.is_dir(),
+        "output {shown}: there is no folder {name}: make it (`mkdir -p {name}`)"
+    );
+    let is_old = !has_place(path) && path.exists();
+    if !is_old {
+        let access = rustix::fs::access(folder, Access::WRITE_OK);
+        access.with_context(|| format!("output {shown}: cannot write in the folder {name}"))?;
+    } else if path.is_file() || path.is_dir() {
+        check_writable(path)?;
+    }
+    Ok(())
+}
+
+/// Checks the extension, and that rotated files have different names.
+fn check_name(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
+    check_container(path)?;
+    let shown = path.display();
+    ensure!(
+        rotation.is_none() || path.to_string_lossy().contains(TIME),
+        "output {shown}: with --rotate its name needs {TIME} in it, or each file would take the \
+         place of the one before"
+    );
+    Ok(())
+}
+
 /// Rejects extensions of other containers, because received video is MPEG-TS.
 pub fn check_container(path: &Path) -> anyhow::Result<()> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
@@ -279,6 +318,30 @@ mod tests {
             bytes: bytes.to_vec(),
             begins_key_frame,
         }
+    }
+
+    #[test]
+    fn a_files_name_and_folder_are_examined_without_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let rotation = Some(Rotation::At { bytes: 1_000_000 });
+        for (name, rotation, part) in [
+            ("{name}.mp4", None, "the format is MPEG-TS"),
+            ("none/{name}.ts", None, "mkdir -p"),
+            ("none/film.ts", None, "mkdir -p"),
+            ("{name}.ts", rotation, "needs {time}"),
+            ("", None, "cannot write"),
+        ] {
+            let error = check_file(&path(name), rotation).unwrap_err();
+            assert!(format!("{error:#}").contains(part), "{name}: {error:#}");
+        }
+        let made = "none/{name}-{time}.ts";
+        for name in ["film.ts", "{name}/{time}/film.ts", "{name}-{time}.ts", made] {
+            check_file(&path(name), None).unwrap();
+        }
+        check_file(&path("{name}-{time}.ts"), rotation).unwrap();
+        check_file(Path::new("film.ts"), None).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::print;
@@ -57,6 +58,25 @@ pub fn explained(program: &str, missing: &[Missing], error: &clap::Error) -> Opt
     })
 }
 
+/// Removes hidden commands from the names that an error suggests.
+pub fn suggest_shown(program: &Command, error: &mut clap::Error) {
+    let is_hidden = |name: &String| {
+        let command = program.find_subcommand(name);
+        command.is_some_and(Command::is_hide_set)
+    };
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
+        let shown: Vec<_> = names
+            .iter()
+            .filter(|name| !is_hidden(name))
+            .cloned()
+            .collect();
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(shown),
+        );
+    }
+}
+
 /// Prints the error in the command line, or the help that was requested. Returns the exit code.
 pub fn refuse(program: &str, missing: &[Missing], error: &clap::Error) -> ExitCode {
     if let Some(message) = explained(program, missing, error) {
@@ -73,4 +93,20 @@ pub fn refuse(program: &str, missing: &[Missing], error: &clap::Error) -> ExitCo
     }
     // 0 for help, 2 for mistakes.
     ExitCode::from(error.exit_code() as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_commands_are_not_suggested() {
+        let hidden = Command::new("send-srtla").hide(true);
+        let program = Command::new("river").subcommands([Command::new("send"), hidden]);
+        let parsed = program.clone().try_get_matches_from(["river", "sned"]);
+        let mut error = parsed.unwrap_err();
+        suggest_shown(&program, &mut error);
+        let text = error.to_string();
+        assert!(text.contains("'send'") && !text.contains("srtla"), "{text}");
+    }
 }

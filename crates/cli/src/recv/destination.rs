@@ -2,8 +2,8 @@
 
 use core::str::FromStr;
 
-use anabranch_mpegts_io::OutputName;
-use anyhow::bail;
+use anabranch_mpegts_io::{OutputName, Rotation};
+use anyhow::{bail, ensure};
 
 use crate::allowed::StreamName;
 
@@ -21,6 +21,15 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    /// Checks the output before its stream is known.
+    fn check(&self, rotation: Option<Rotation>) -> anyhow::Result<()> {
+        // Parameters may name a file of the stream.
+        if !self.output.is_file() && self.text.contains(NAME) {
+            return Ok(());
+        }
+        self.output.check(rotation)
+    }
+
     /// Returns whether it is standard output.
     pub(super) fn is_stdout(&self) -> bool {
         self.output == OutputName::Stdout
@@ -38,6 +47,21 @@ impl FromStr for Destination {
             text: output.to_owned(),
         })
     }
+}
+
+/// Checks outputs before their streams are known. Otherwise the first sender would be the one to
+/// find a mistake.
+///
+/// # Errors
+/// One could not be written by any stream, or `rotation` has no file.
+pub(super) fn check(all: &[Destination], rotation: Option<Rotation>) -> anyhow::Result<()> {
+    let has_file = all.iter().any(|destination| destination.output.is_file());
+    ensure!(
+        rotation.is_none() || has_file,
+        "--rotate is for files, and no output is one"
+    );
+    all.iter()
+        .try_for_each(|destination| destination.check(rotation))
 }
 
 /// All outputs.
@@ -139,6 +163,31 @@ mod tests {
         let error = destinations(&["out.ts", "a=b.ts"], true).unwrap_err();
         assert!(error.to_string().contains("NAME=out.ts"), "{error}");
         destinations(&["out.ts", "a=b.ts"], false).unwrap();
+    }
+
+    #[test]
+    fn outputs_are_examined_before_a_stream_comes() {
+        let check_one = |text: &str, rotation: Option<&str>| {
+            let rotation = rotation.map(|rotation| rotation.parse().unwrap());
+            let all = [text.parse().unwrap()];
+            check(&all, rotation).map_err(|error| format!("{error:#}"))
+        };
+        for (text, rotation, part) in [
+            ("out.mp4", None, "the format is MPEG-TS"),
+            ("front=/none/{name}.ts", None, "there is no folder /none"),
+            ("{name}.ts", Some("10 min"), "needs {time}"),
+            (
+                "udp://127.0.0.1:6000",
+                Some("10 min"),
+                "--rotate is for files",
+            ),
+            ("srt://127.0.0.1:1?latency=x", None, "latency"),
+        ] {
+            let error = check_one(text, rotation).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        check_one("{name}-{time}.ts", Some("10 min")).unwrap();
+        check_one("srt://:9000?streamid={name}&passphrase_file={name}", None).unwrap();
     }
 
     #[test]

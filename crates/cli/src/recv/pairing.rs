@@ -9,12 +9,11 @@ use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
-use qrcode::QrCode;
-use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
 
-use super::destination::Destination;
+use super::destination::{self, Destination};
 use super::listen::Sources;
-use super::{Arguments, Studio};
+use super::{Arguments, Studio, qr_code};
 use crate::link::Link;
 use crate::usage::usual_folder;
 
@@ -22,6 +21,11 @@ use crate::usage::usual_folder;
 const LASTS: Duration = Duration::from_secs(600);
 /// Address to listen at without --listen.
 const LISTEN: &str = "0.0.0.0:7000";
+
+/// Warning about a link that leads to this machine alone.
+const NO_ROUTE: &str = "this machine has no default route, so the link leads to 127.0.0.1, which \
+                        only its own programs reach: name its address in the senders' network, as \
+                        --pair=192.0.2.7 (`ip address` lists them)";
 
 /// Beginning of a list of senders that `--pair` makes.
 const LIST_HEAD: &str = "# Senders that are let in: a line KEY [NAME [LIMIT…]] each\n";
@@ -93,40 +97,43 @@ impl PairArguments {
         };
         let code = PairingCode::generate();
         receiver.start_pairing(code.clone(), LASTS);
-        let to = address_for_senders(host, receiver.local_addr());
+        let local = receiver.local_addr();
+        if host.is_empty() && local.ip().is_unspecified() && outward().is_none() {
+            print::warn(NO_ROUTE);
+        }
+        let to = address_for_senders(host, local, outward());
         let link = Link {
             to,
             key,
             code: Some(code),
         };
         let text = link.to_text();
-        print::secret(&text)?;
-        if std::io::stdout().is_terminal()
-            && let Ok(picture) = QrCode::new(text.as_bytes())
-        {
-            let picture = picture.render::<Dense1x2>();
-            // Terminals are mostly dark.
-            let mut picture = picture;
-            let picture = picture.dark_color(Dense1x2::Light);
-            print::secret(&picture.light_color(Dense1x2::Dark).build())?;
-        }
         print::note(
             "the link is good once and for ten minutes: anabranch send INPUT 'LINK'. If senders \
              reach this machine at another address, name it: --pair=HOST",
         );
-        Ok(())
+        // The lines below the code must not scroll it off the screen.
+        if std::io::stdout().is_terminal()
+            && let Ok(code) = QrCode::with_error_correction_level(text.as_bytes(), EcLevel::L)
+        {
+            print::secret(&qr_code::drawn(&code))?;
+        }
+        print::secret(&text)
     }
 }
 
 /// Returns where senders find a receiver that listens at `local`: the host that the user has named,
-/// or the address of the default route.
-fn address_for_senders(host: &str, local: SocketAddr) -> String {
+/// or `outward`, the address of the default route.
+fn address_for_senders(host: &str, local: SocketAddr, outward: Option<IpAddr>) -> String {
     let port = local.port();
     let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
         port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
     });
     match host {
-        "" if local.ip().is_unspecified() => SocketAddr::new(outward(), port).to_string(),
+        "" if local.ip().is_unspecified() => {
+            let this_machine = IpAddr::V4(Ipv4Addr::LOCALHOST);
+            SocketAddr::new(outward.unwrap_or(this_machine), port).to_string()
+        }
         "" => local.to_string(),
         host if has_port => host.to_owned(),
         host => format!("{host}:{port}"),
@@ -135,20 +142,20 @@ fn address_for_senders(host: &str, local: SocketAddr) -> String {
 
 /// Returns the address from which this machine reaches others. It sends nothing: the addresses for
 /// documentation (RFC 5737, RFC 3849) only select a route.
-fn outward() -> IpAddr {
+fn outward() -> Option<IpAddr> {
     let addresses = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let address = |(local, remote): (&str, &str)| {
         let socket = UdpSocket::bind(local).ok()?;
         socket.connect(remote).ok()?;
         Some(socket.local_addr().ok()?.ip())
     };
-    let found = addresses.into_iter().find_map(address);
-    found.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    addresses.into_iter().find_map(address)
 }
 
 impl Arguments {
-    /// Makes the list of senders if there is none.
-    pub(super) fn make_list(&self) -> anyhow::Result<()> {
+    /// Checks the outputs, and then makes the list of senders if there is none.
+    pub(super) fn prepare(&self) -> anyhow::Result<()> {
+        destination::check(&self.outputs, self.rotate)?;
         let uses_stdout = self.outputs.iter().any(Destination::is_stdout);
         self.pairing.make_list(self.list().as_deref(), uses_stdout)
     }
@@ -212,13 +219,15 @@ mod tests {
     #[test]
     fn the_link_names_an_address_that_senders_reach() {
         let any: SocketAddr = "0.0.0.0:7443".parse().unwrap();
-        let shown = |host| address_for_senders(host, any);
-        assert!(shown("").ends_with(":7443") && !shown("").starts_with("0.0.0.0"));
+        let outward = Some(IpAddr::from([192, 0, 2, 7]));
+        let shown = |host| address_for_senders(host, any, outward);
+        assert_eq!(shown(""), "192.0.2.7:7443");
+        assert_eq!(address_for_senders("", any, None), "127.0.0.1:7443");
         assert_eq!(shown("studio.example"), "studio.example:7443");
         assert_eq!(shown("studio.example:80"), "studio.example:80");
         assert_eq!(shown("[2001:db8::1]"), "[2001:db8::1]:7443");
         assert_eq!(shown("[2001:db8::1]:80"), "[2001:db8::1]:80");
         let own = "127.0.0.1:7000".parse().unwrap();
-        assert_eq!(address_for_senders("", own), "127.0.0.1:7000");
+        assert_eq!(address_for_senders("", own, None), "127.0.0.1:7000");
     }
 }

@@ -194,7 +194,8 @@ fn own_caller(place: SocketAddr, parameters: &str) -> anyhow::Result<OutputName>
     let name: OutputName = format!("srt://{place}?{}", all.join("&"))
         .parse()
         .map_err(|error| anyhow!("--to {SCHEME}…: {error}"))?;
-    name.check().with_context(|| format!("--to {SCHEME}…"))?;
+    name.check(None)
+        .with_context(|| format!("--to {SCHEME}…"))?;
     Ok(name)
 }
 

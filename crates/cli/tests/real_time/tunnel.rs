@@ -494,9 +494,9 @@ fn mistakes_say_what_to_do() {
                 "--peer",
                 peer,
                 "--listen",
-                "8080",
+                "8080x",
             ],
-            "--listen 8080: expected an address and a port",
+            "--listen 8080x: expected an address and a port",
         ),
         (
             &[
