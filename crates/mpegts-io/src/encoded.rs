@@ -296,7 +296,7 @@ gi = types.ModuleType("gi")
 gi.require_version = lambda *_: None
 sys.modules.update({"gi": gi, "gi.repository": repository})
 "#;
-    /// Lets the program follow what comes by its standard output, until a line does not fit.
+    /// Follows targets that come by standard output, and returns the bitrate that was set last.
     const FOLLOW: &str = r#"
 class X264:
     kbit = 0

@@ -39,6 +39,8 @@ pub struct ForeignName {
     place: String,
     /// Names and values behind the question mark.
     parameters: Vec<(String, String)>,
+    /// The stream's name, by which messages distinguish several inputs.
+    stream: Option<String>,
 }
 
 /// Implementation of an input's protocol, which ends when this is dropped.
@@ -135,7 +137,22 @@ impl ForeignName {
             protocol: *protocol,
             place: place.to_owned(),
             parameters: parameters.collect(),
+            stream: None,
         })
+    }
+
+    /// Returns the name of an input for this stream.
+    pub(super) fn of_stream(self, stream: &str) -> Self {
+        let stream = Some(stream.to_owned());
+        ForeignName { stream, ..self }
+    }
+
+    /// Returns the name for messages of an open input or output.
+    pub(super) fn shown(&self) -> String {
+        match &self.stream {
+            Some(stream) => format!("{stream}, {self}"),
+            None => self.to_string(),
+        }
     }
 
     /// Returns the protocol's name.
@@ -153,6 +170,7 @@ impl ForeignName {
             parameters: parameters
                 .map(|(name, value)| (name.clone(), replaced(value)))
                 .collect(),
+            stream: self.stream.clone(),
         }
     }
 
@@ -269,7 +287,7 @@ impl ForeignName {
         let inside = SrtAddress::of(self)?.listening_at(at(0));
         let (input, payloads) = SrtInput::open(&inside, clock)?;
         let srt = input.local_address().context("a listener has an address")?;
-        let relay = Relay::start(&self.to_string(), self.address()?, srt, clock)?;
+        let relay = Relay::start(&self.shown(), self.address()?, srt, clock)?;
         Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
     }
 

@@ -114,6 +114,14 @@ impl Unit {
 }
 
 impl InputName {
+    /// Returns the name with that of its stream, which messages then show.
+    pub fn of_stream(self, stream: &str) -> Self {
+        match self {
+            InputName::Foreign(name) => InputName::Foreign(name.of_stream(stream)),
+            other => other,
+        }
+    }
+
     /// Returns the protocol that carries it.
     pub fn protocol(&self) -> &'static str {
         match self {

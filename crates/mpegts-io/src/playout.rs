@@ -84,6 +84,10 @@ pub struct Playout {
     last_captured_at: Option<Instant>,
     /// Whether a key frame has arrived; a stream without video has none.
     has_pictures: bool,
+    /// Frames before the first key frame, if none was lost: the stream ran before this session.
+    joined_count: u64,
+    /// Whether a frame was lost before the first key frame.
+    has_lost_first: bool,
     parted: Parted,
     /// Whether bytes have left early for lack of room.
     has_overflowed: bool,
@@ -139,6 +143,8 @@ impl Playout {
             memory,
             last_captured_at: None,
             has_pictures: false,
+            joined_count: 0,
+            has_lost_first: false,
             parted: Parted::default(),
             has_overflowed: false,
             is_overflow_reported: false,
@@ -158,6 +164,7 @@ impl Playout {
         } = frame;
         self.offset = offset;
         self.has_pictures |= importance.is_key();
+        self.joined_count += u64::from(!self.has_pictures && !self.has_lost_first);
         self.player.on_frame(
             now,
             PlayerFrame {
@@ -244,6 +251,10 @@ impl Playout {
             is_complete: false,
         };
         self.player.on_frame(now, lost);
+        if !self.has_pictures {
+            // It may have been the key frame.
+            (self.has_lost_first, self.joined_count) = (true, 0);
+        }
     }
 
     /// Returns when bytes leave that arrived at `at` by the sender's clock. Uses the latest offset,
@@ -330,14 +341,18 @@ impl Playout {
         let delay = self.player.delay().map_or(String::new(), |delay| {
             format!(", {:.0} ms at the end", delay.as_millis_f64())
         });
+        let joined = match self.joined_count {
+            0 => String::new(),
+            count => format!("; the stream ran already, {count} frames before a key frame"),
+        };
         format!(
-            "playout {}{delay}: {} frames in time, {} late, {} of them skipped; {} \
-             undecodable, {} lost; {} freezes, {:.2} s in all{nulls}",
+            "playout {}{delay}: {} frames in time, {} late, {} of these left out by a viewer's \
+             player; {} undecodable, {} lost; {} freezes, {:.2} s in all{joined}{nulls}",
             self.buffer,
             counts.displayed + counts.skipped - counts.late,
             counts.late,
             counts.skipped,
-            counts.undecodable,
+            counts.undecodable.saturating_sub(self.joined_count),
             counts.lost,
             counts.freezes,
             counts.freeze_time.as_secs_f64(),

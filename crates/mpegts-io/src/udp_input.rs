@@ -21,7 +21,7 @@ use super::udp_url::UdpUrl;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Maximum bytes of one buffer, which holds datagrams that the kernel has coalesced.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Bytes of a datagram that tell its kind: the longest header of RTP.
+/// Bytes of a datagram by which its kind is known: the longest header of RTP.
 const LEFT_OUT_BYTES: usize = 72;
 /// Maximum system calls of one read, so that the data is passed on.
 const MAX_READ_ROUNDS: usize = 8;

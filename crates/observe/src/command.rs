@@ -68,6 +68,7 @@ impl Commands {
             role,
             clock,
             down: BTreeSet::new(),
+            over: BTreeSet::new(),
             waiting: VecDeque::new(),
             running: Vec::new(),
         };
@@ -98,6 +99,8 @@ struct Runner {
     clock: Clock,
     /// Paths that are down, by stream.
     down: BTreeSet<(String, usize)>,
+    /// Streams whose session has ended in an orderly way. Their paths are silent, but not down.
+    over: BTreeSet<String>,
     waiting: VecDeque<Box<TimedEvent>>,
     running: Vec<(Child, Instant)>,
 }
@@ -147,7 +150,17 @@ impl Runner {
         let word = timed.stream_event.word();
         let path = timed.stream_event.path();
         let path = path.map(|(path, _)| (timed.stream.clone(), path));
+        match word {
+            "peer-left" | "ended" => {
+                self.over.insert(timed.stream.clone());
+            }
+            "connected" => {
+                self.over.remove(&timed.stream);
+            }
+            _ => {}
+        }
         match (word, path) {
+            ("path-down", _) if self.over.contains(&timed.stream) => false,
             ("path-down", Some(path)) => self.down.insert(path),
             ("path-up", Some(path)) => self.down.remove(&path),
             (word, _) => !word.is_empty(),
@@ -241,7 +254,10 @@ mod real_time_tests {
             path("suspect"),
             path("out"),
             path("active"),
+            StreamEvent::PeerLeft,
+            path("out"),
             StreamEvent::SessionEnded { session: 1 },
+            path("removed"),
         ] {
             listeners.emit("camera", stream_event);
         }
@@ -254,6 +270,7 @@ mod real_time_tests {
             "send ended camera ",
             "send path-down camera wwan0; exit",
             "send path-up camera wwan0; exit",
+            "send peer-left camera ",
         ];
         assert_eq!(said, expected);
     }

@@ -174,8 +174,9 @@ impl Tracked {
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
-        // The link states of other protocols are unknown.
+        // The link states of other protocols are unknown, and a peer that has left is silent.
         if snapshot.connected_at.is_some()
+            && snapshot.peer_left_at.is_none()
             && self.foreign.is_none()
             && let Some(stream_event) = self.outage.see(&snapshot)
         {

@@ -64,11 +64,14 @@ impl FromStr for Listen {
                 "{protocol}:// is not spoken here: srtla, srt, rist, rtmp, udp and rtp are"
             ));
         }
-        let name = match name {
-            Some(name) => name,
-            None => protocol.parse()?,
+        let input: InputName = url.parse()?;
+        let (name, input) = match name {
+            Some(name) => {
+                let input = input.of_stream(name.as_str());
+                (name, input)
+            }
+            None => (protocol.parse()?, input),
         };
-        let input = url.parse()?;
         Ok(Listen::Other(OtherSource { name, input }))
     }
 }

@@ -8,6 +8,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration as StdDuration;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -127,7 +128,9 @@ impl Obs {
                 && let Err(error) = self.send_bitrate(target.target)
             {
                 self.say(&format!("{error:#}"));
-                self.link = None;
+                if error.downcast_ref::<Slow>().is_none() {
+                    self.link = None;
+                }
                 self.report_filter.forget();
                 self.retry_at = look.clock.now() + RETRY_INTERVAL;
             }
@@ -243,9 +246,9 @@ impl Link {
             )));
         }
         let current = current.to_owned();
-        self.choose(duplicate)?;
-        let set = self.set_parameter(kbit);
-        // The user's profile is restored even if the change failed.
+        let chosen = self.choose(duplicate);
+        let set = chosen.and_then(|()| self.set_parameter(kbit));
+        // The user's profile is restored even if the change failed, or its answer is slow.
         self.choose(&current)?;
         set?;
         Ok(None)
@@ -294,14 +297,13 @@ impl Link {
 
     fn write(&mut self, op: u8, data: Value) -> anyhow::Result<()> {
         let text = json!({"op": op, "d": data}).to_string();
-        let sent = self.socket.send(Message::text(text));
-        sent.context("the connection is lost")
+        self.socket.send(Message::text(text)).map_err(cause)
     }
 
     /// Returns the next message of this kind.
     fn read(&mut self, op: u8) -> anyhow::Result<Value> {
         loop {
-            let message = self.socket.read().context("the connection is lost")?;
+            let message = self.socket.read().map_err(cause)?;
             match message {
                 Message::Text(text) => {
                     let mut message: Value = serde_json::from_str(&text)?;
@@ -317,6 +319,34 @@ impl Link {
     }
 }
 
+/// Absence of an answer within [`PATIENCE`]. The connection stays, and a late answer is left out.
+#[derive(Debug)]
+struct Slow;
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = PATIENCE.as_secs();
+        write!(
+            f,
+            "it has not answered within {seconds} s, and is asked again"
+        )
+    }
+}
+
+impl core::error::Error for Slow {}
+
+/// Returns the cause of a failed exchange.
+fn cause(error: tungstenite::Error) -> anyhow::Error {
+    match error {
+        tungstenite::Error::Io(error)
+            if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+        {
+            Slow.into()
+        }
+        error => anyhow::Error::new(error).context("the connection is lost"),
+    }
+}
+
 /// Returns the proof that the password is known (obs-websocket 5, "Creating an authentication
 /// string").
 fn authentication(password: &str, salt: &str, challenge: &str) -> String {
@@ -328,3 +358,23 @@ fn authentication(password: &str, salt: &str, challenge: &str) -> String {
 // Needs a clock: OBS is a real server here.
 #[cfg(test)]
 mod real_time_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_answer_is_no_lost_connection() {
+        for kind in [ErrorKind::WouldBlock, ErrorKind::TimedOut] {
+            let error = cause(tungstenite::Error::Io(kind.into()));
+            assert!(error.is::<Slow>(), "{error:#}");
+        }
+        for error in [
+            tungstenite::Error::Io(ErrorKind::BrokenPipe.into()),
+            tungstenite::Error::ConnectionClosed,
+        ] {
+            let error = cause(error);
+            assert!(!error.is::<Slow>() && error.to_string().contains("lost"));
+        }
+    }
+}

@@ -337,7 +337,7 @@ fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
     let said = recv.finish_well();
     let links: Vec<_> = said.lines().filter(|line| line.contains("link")).collect();
     let at = sender.link.local_addr().unwrap();
-    let expected = format!("srtla://127.0.0.1:{port}: link {at} is there, of 1");
+    let expected = format!("phone, srtla://127.0.0.1:{port}: link {at} is there, of 1");
     assert_eq!(links, [expected], "{said}");
 }
 

@@ -45,8 +45,10 @@ pub(crate) enum Mode {
 /// A parsed address.
 #[derive(Clone, Debug)]
 pub(crate) struct SrtAddress {
-    /// Address for messages, without parameters.
+    /// Stream and address for messages, without parameters.
     pub(super) shown: String,
+    /// The address alone, which several streams may share.
+    pub(super) port_name: String,
     pub(crate) mode: Mode,
     /// Host and port as written.
     place: String,
@@ -63,7 +65,8 @@ impl SrtAddress {
     pub(crate) fn of(name: &ForeignName) -> anyhow::Result<Self> {
         let place = name.authority().to_owned();
         let mut address = SrtAddress {
-            shown: name.to_string(),
+            shown: name.shown(),
+            port_name: name.to_string(),
             mode: default_mode(&place),
             place,
             stream_id: None,

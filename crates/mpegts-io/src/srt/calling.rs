@@ -98,7 +98,16 @@ impl Hands {
 
     fn note(&mut self, line: core::fmt::Arguments<'_>) {
         let now = self.clock.now();
-        self.lines.note(now, &self.address.shown, line);
+        let SrtAddress {
+            shown, stream_id, ..
+        } = &self.address;
+        match stream_id {
+            Some(id) => {
+                let line = format_args!("{line} (stream {id:?})");
+                self.lines.note(now, shown, line);
+            }
+            None => self.lines.note(now, shown, line),
+        }
     }
 
     /// Waits before the next call. Packets of an output are dropped meanwhile, and so are those of

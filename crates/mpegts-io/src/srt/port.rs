@@ -74,7 +74,7 @@ impl Listening {
         let port = match open.and_then(|(_, port)| port.upgrade()) {
             Some(port) => port,
             None => {
-                let port = Arc::new(Port::open(&address.shown, local, clock)?);
+                let port = Arc::new(Port::open(&address.port_name, local, clock)?);
                 ports.push((port.local_address, Arc::downgrade(&port)));
                 port
             }
@@ -92,6 +92,7 @@ impl Listening {
         let (of_route, over) = mpsc::channel();
         routes.push(Route {
             number,
+            shown: address.shown.clone(),
             stream_id: address.stream_id.clone(),
             settings: Settings {
                 keeps_place: matches!(direction, Direction::Input(..)),
@@ -265,7 +266,7 @@ impl Hands {
                 Event::Connected(id, request) => self.on_connected(now, id, &request),
                 Event::Refused(request, rejection) => {
                     let name = &self.name;
-                    let stream = stream(&request);
+                    let stream = stream(request.stream_id.as_deref());
                     let caller = request.caller;
                     let mut known = String::new();
                     if rejection == Rejection::NotFound {
@@ -275,12 +276,12 @@ impl Hands {
                     self.lines.note(now, name, line);
                 }
                 Event::Closed(id, statistics, reason) => {
-                    let Some(caller) = self.forget(id) else {
+                    let Some((route, caller, stream)) = self.forget(id) else {
                         continue;
                     };
                     let summary = Summary(statistics);
-                    let line = format_args!("{caller} has gone ({reason}); {summary}");
-                    self.lines.note(now, &self.name, line);
+                    let line = format_args!("{caller}{stream} has gone ({reason}); {summary}");
+                    self.lines.note(now, &route, line);
                 }
             }
         }
@@ -310,19 +311,20 @@ impl Hands {
             receiver,
             is_leaving: false,
         });
+        let name = route.shown.clone();
         drop(routes);
         let encrypted = if request.is_encrypted {
             ", encrypted"
         } else {
             ""
         };
-        let (caller, stream) = (request.caller, stream(request));
+        let (caller, stream) = (request.caller, stream(request.stream_id.as_deref()));
         let line = format_args!("{caller}{stream} is connected{encrypted}");
-        self.lines.note(now, &self.name, line);
+        self.lines.note(now, &name, line);
     }
 
-    /// Forgets a caller, and returns its address.
-    fn forget(&mut self, id: ConnectionId) -> Option<SocketAddr> {
+    /// Forgets a caller, and returns its route, address and stream for messages.
+    fn forget(&mut self, id: ConnectionId) -> Option<(String, SocketAddr, String)> {
         let mut routes = self.routes.lock();
         let mut found = None;
         for route in &mut *routes {
@@ -334,7 +336,8 @@ impl Hands {
                 {
                     receivers.remove(number);
                 }
-                found = Some(caller.address);
+                let stream = stream(route.stream_id.as_deref());
+                found = Some((route.shown.clone(), caller.address, stream));
             }
         }
         found
@@ -436,8 +439,7 @@ fn admit(routes: &mut [Route], now: Instant, request: &Request) -> Result<Settin
 }
 
 /// Returns the stream ID for a line, without control characters.
-fn stream(request: &Request) -> String {
-    let id = request.stream_id.as_deref();
+fn stream(id: Option<&str>) -> String {
     id.map_or_else(String::new, |id| format!(", stream {id:?},"))
 }
 

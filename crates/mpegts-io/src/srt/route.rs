@@ -36,6 +36,8 @@ impl Direction {
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) number: u64,
+    /// Stream and address for messages.
+    pub(super) shown: String,
     /// Stream ID of its callers; `None`: every caller whose ID no other route has.
     pub(super) stream_id: Option<String>,
     pub(super) settings: Settings,
@@ -142,6 +144,7 @@ mod tests {
         let (giver, _) = handover().unwrap();
         Route {
             number,
+            shown: "srt://:9000".to_owned(),
             stream_id: stream_id.map(str::to_owned),
             settings: Settings::default(),
             direction: Direction::Input(giver, Seen::default()),
