@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use anabranch_net::Places;
 use anabranch_secure::PublicKey;
+use anabranch_terminal::files::check_unshared;
 use anabranch_tunnel::{Destination, Peer};
 use anabranch_units::DataRate;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -333,6 +334,7 @@ impl AllowList {
             // The version is set first, so that an unreadable file is reported once.
             let is_first = read_at.is_none();
             *read_at = version(path);
+            check_unshared(path).context("--allow-from")?;
             let text = std::fs::read_to_string(&*path);
             let text = text.with_context(|| format!("cannot read --allow-from {shown}"))?;
             // Many editors empty a file before they write it.

@@ -186,7 +186,7 @@ impl Input {
             InputName::Foreign(name) => {
                 let (source, speaker) = name.open_input(clock)?;
                 foreign = Some(speaker);
-                (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
+                (name.shown(), (source, InputKind::MpegTs, Vec::new()))
             }
         };
         let mut stream = Stream::new(shown, source, kind, &first, foreign)?;

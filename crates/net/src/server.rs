@@ -26,7 +26,7 @@ use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Limiter, Seed};
 
 use crate::clock::Clock;
 use crate::displaced::Displaced;
@@ -53,7 +53,6 @@ pub use pairing::PairingOutcome;
 pub use places::Places;
 pub use refused_senders::RefusedSender;
 use refused_senders::RefusedSenders;
-use resets::Resets;
 use sessions::{Owner, Sessions};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
@@ -162,7 +161,7 @@ pub(crate) struct ServerRole {
     candidates: Candidates,
     sessions: Sessions,
     displaced: Displaced,
-    resets: Resets,
+    resets: Limiter,
     /// Last snapshot of a session that has ended.
     last: Option<Snapshot>,
     /// Ended sessions that were not taken, the oldest first.
@@ -191,7 +190,7 @@ impl ServerRole {
             candidates: Candidates::default(),
             sessions: Sessions::default(),
             displaced: Displaced::default(),
-            resets: Resets::new(),
+            resets: resets::limiter(),
             last: None,
             ended: VecDeque::new(),
             edge: EdgeCounters::default(),
@@ -266,7 +265,7 @@ impl ServerRole {
     ) {
         let Some(index) = index else { return };
         let is_longer = datagram.len() > RESET_BYTES;
-        if !is_longer || !self.resets.may_answer(now, arrival.from.ip()) {
+        if !is_longer || !self.resets.admit(now, arrival.from.ip()) {
             return;
         }
         let reset = self.responder.reset(index);

@@ -3,6 +3,8 @@
 use anabranch_net::Clock;
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
@@ -192,4 +194,22 @@ fn a_file_that_is_being_written_lets_go_of_nobody() {
     write(&format!("{} front\n{} roof", keys[0], keys[1]));
     assert!(list.refresh().unwrap());
     assert_eq!(list.keys(), keys);
+}
+
+#[test]
+fn a_file_that_others_may_write_lets_nobody_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("senders");
+    let keys = [key(), key()];
+    std::fs::write(&path, format!("{} front", keys[0])).unwrap();
+    let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    mode(0o666);
+    let error = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap_err();
+    assert!(format!("{error:#}").contains("chmod go-w"), "{error:#}");
+    mode(0o600);
+    let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
+    std::fs::write(&path, format!("{} front\n{} roof", keys[0], keys[1])).unwrap();
+    mode(0o622);
+    assert!(list.refresh().is_err());
+    assert_eq!(list.keys(), [keys[0]]);
 }

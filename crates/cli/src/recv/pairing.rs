@@ -1,7 +1,9 @@
 //! `recv --pair`: a link with which one sender registers.
 
-use std::io::IsTerminal;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_net::{PairingOutcome, Receiver};
@@ -79,10 +81,15 @@ impl PairArguments {
         );
         let context = || format!("cannot make {}", list.display());
         if let Some(folder) = list.parent() {
-            std::fs::create_dir_all(folder).with_context(context)?;
+            let mut private = DirBuilder::new();
+            let made = private.recursive(true).mode(0o700).create(folder);
+            made.with_context(context)?;
         }
         if !list.exists() {
-            std::fs::write(list, LIST_HEAD).with_context(context)?;
+            let mut private = OpenOptions::new();
+            let made = private.write(true).create_new(true).mode(0o600).open(list);
+            let mut made = made.with_context(context)?;
+            made.write_all(LIST_HEAD.as_bytes()).with_context(context)?;
         }
         Ok(())
     }
@@ -214,6 +221,8 @@ impl Studio<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -229,5 +238,21 @@ mod tests {
         assert_eq!(shown("[2001:db8::1]:80"), "[2001:db8::1]:80");
         let own = "127.0.0.1:7000".parse().unwrap();
         assert_eq!(address_for_senders("", own, None), "127.0.0.1:7000");
+    }
+
+    #[test]
+    fn a_list_that_is_made_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("state/anabranch/senders");
+        let arguments = PairArguments {
+            pair: Some(String::new()),
+        };
+        arguments.make_list(Some(&list), false).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&list), 0o600);
+        assert_eq!(mode(list.parent().unwrap()), 0o700);
+        assert_eq!(std::fs::read_to_string(&list).unwrap(), LIST_HEAD);
+        arguments.make_list(Some(&list), false).unwrap();
+        assert!(arguments.make_list(Some(&list), true).is_err());
     }
 }

@@ -1,51 +1,35 @@
 //! Limits of resets, so that a flood of datagrams of unknown sessions does not double itself.
 //!
-//! Each source has a limit of its own: a flood from one does not use up another's. A source is an
-//! address of a [`Network`]. The memory is fixed: sources share slots, by a hash that nobody can
-//! predict and that changes, so that no source shares a flooding source's slot for long.
+//! The token of a session index never changes (a responder that was restarted knows nothing else of
+//! its sessions). All sources together therefore get 500 a second: in an hour, the tokens of one in
+//! 2,386 of the 2³² indices. A peer without a reset asks again after a second of
+//! silence.
 
-use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
+use anabranch_units::{Duration, Limiter, Limits, Rate};
 
-use anabranch_units::{Duration, Instant, Network};
+/// 500 resets a second, of which a host has 100: senders behind one address ask together.
+const RESETS: Limits = Limits {
+    total: Rate {
+        burst: 256,
+        interval: Duration::from_millis(2),
+    },
+    host: Rate {
+        burst: 1,
+        interval: Duration::from_millis(10),
+    },
+};
 
-/// Number of slots for sources. With the interval they limit all resets together to 25,600 a
-/// second, of about 5 µs each.
-const SLOTS: usize = 256;
-/// Least time from one reset to the next of a slot: senders behind one address ask together.
-const INTERVAL: Duration = Duration::from_millis(10);
-/// Time for which sources share the same slot.
-const SHUFFLED_EVERY: Duration = Duration::from_secs(1);
-
-#[derive(Debug)]
-pub(super) struct Resets {
-    hasher: RandomState,
-    next_at: [Instant; SLOTS],
-}
-
-impl Resets {
-    pub(super) fn new() -> Self {
-        Resets {
-            hasher: RandomState::new(),
-            next_at: [Instant::ZERO; SLOTS],
-        }
-    }
-
-    /// Returns whether `source` may get a reset now, which then counts.
-    pub(super) fn may_answer(&mut self, now: Instant, source: IpAddr) -> bool {
-        let period = now.as_nanos() / SHUFFLED_EVERY.as_nanos();
-        let hash = self.hasher.hash_one((period, Network::host(source)));
-        let next_at = &mut self.next_at[hash as usize % SLOTS];
-        let is_due = now >= *next_at;
-        if is_due {
-            *next_at = now + INTERVAL;
-        }
-        is_due
-    }
+/// Creates the limiter of resets.
+pub(super) fn limiter() -> Limiter {
+    Limiter::new(RESETS)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use anabranch_units::Instant;
+
     use super::*;
 
     fn at(millis: u64) -> Instant {
@@ -54,35 +38,35 @@ mod tests {
 
     #[test]
     fn a_source_gets_a_reset_every_ten_milliseconds() {
-        let mut resets = Resets::new();
+        let mut resets = limiter();
         let source = IpAddr::from([192, 0, 2, 1]);
-        // Slots change every second.
-        let count = |millis: &u64| resets.may_answer(at(*millis), source);
-        assert_eq!((0..1_000).filter(count).count(), 100);
+        let count = (0..1_000).filter(|millis| resets.admit(at(*millis), source));
+        assert_eq!(count.count(), 100);
     }
 
     #[test]
     fn one_source_that_floods_does_not_use_up_the_others_resets() {
-        let mut resets = Resets::new();
+        let mut resets = limiter();
+        let flooding = IpAddr::from([198, 51, 100, 1]);
         let mut answered = 0;
-        for second in 0..100 {
-            let flooding = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, second]);
-            for millis in 0..100 {
-                let now = at(1_000 * u64::from(second) + millis);
-                resets.may_answer(now, flooding);
-                let other = IpAddr::from([192, 0, 2, 1]);
-                answered += usize::from(millis % 10 == 9 && resets.may_answer(now, other));
-            }
+        for millis in 0..10_000 {
+            resets.admit(at(millis), flooding);
+            let other = IpAddr::from([192, 0, 2, 1]);
+            answered += usize::from(millis % 10 == 9 && resets.admit(at(millis), other));
         }
-        // All except those in the same slot: one of 256.
-        assert!(answered >= 950, "{answered} of 1,000");
+        assert_eq!(answered, 1_000);
     }
 
     #[test]
-    fn many_sources_together_have_a_limit() {
-        let mut resets = Resets::new();
-        let sources = (0..100_000_u32).map(|number| IpAddr::from(number.to_be_bytes()));
-        let count = sources.filter(|source| resets.may_answer(at(0), *source));
-        assert!(count.count() <= SLOTS);
+    fn all_sources_together_collect_few_tokens() {
+        let mut resets = limiter();
+        let mut collected = 0;
+        for millis in 0..10_000 {
+            for number in 0..400_u32 {
+                let source = IpAddr::from([10, (number % 250) as u8, (millis % 250) as u8, 1]);
+                collected += u64::from(resets.admit(at(millis), source));
+            }
+        }
+        assert!(collected <= 10 * 500 + 256, "{collected} in 10 s");
     }
 }
