@@ -69,6 +69,7 @@ impl Destination {
             Host::Network(network) => match reach {
                 Reach::Public => true,
                 Reach::Special => network.is_one_address() || network.is_special(),
+                Reach::Neighbour(of) => of.covers(network),
                 Reach::Own => network.is_one_address(),
             },
             Host::Name(_) => true,
@@ -133,10 +134,13 @@ fn plain(host: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surroundings::Surroundings;
 
     fn permits(rule: &str, target: &str, address: &str) -> bool {
         let rule: Destination = rule.parse().unwrap();
         let own = ["10.0.0.5", "203.0.113.7"].map(|own| own.parse().unwrap());
+        let mut own = Surroundings::of_own(&own);
+        own.add_neighbours("198.51.100.0/24".parse().unwrap());
         let (target, address) = (Target::of(target).unwrap(), address.parse().unwrap());
         let is_permitted = rule.permits(&target, address, Reach::of(address, &own));
         assert!(!is_permitted || rule.may_permit(&target));
@@ -201,6 +205,7 @@ mod tests {
                 "0.0.0.0",
                 "10.0.0.5",
                 "203.0.113.7",
+                "198.51.100.9",
             ] {
                 assert!(
                     !permits(rule, "rebound.example:80", address),
@@ -210,6 +215,10 @@ mod tests {
         }
         for (rule, target, address, expected) in [
             ("127.0.0.1:80", "127.0.0.1:80", "127.0.0.1", true),
+            ("198.51.100.0/24:80", "a.example:80", "198.51.100.9", true),
+            ("198.51.100.0/28:80", "a.example:80", "198.51.100.9", true),
+            ("198.51.0.0/16:80", "a.example:80", "198.51.100.9", false),
+            ("a.example:80", "a.example:80", "198.51.100.9", true),
             (
                 "127.0.0.1:80",
                 "[::ffff:127.0.0.1]:80",

@@ -25,6 +25,7 @@ pub mod request;
 mod resolver;
 pub mod socks5;
 pub mod streams;
+mod surroundings;
 pub mod tun;
 pub mod udp;
 

@@ -13,13 +13,14 @@ use anabranch_secure::PublicKey;
 
 use super::destination::{Destination, Target};
 use super::journal::Journal;
-use super::reach::{OwnAddresses, Reach};
+use super::reach::{CurrentSurroundings, Reach};
 use super::request::Answer;
 use super::resolver::Resolver;
 
 const NO_RULE: &str = "no --connect and no connect= leads there";
 const NOT_FORWARDED: &str = "there is no --forward";
 const SPECIAL: &str = "its address is special, and no rule names it";
+const NEIGHBOUR: &str = "its address is a neighbour's of this machine, and no rule names it";
 const OWN: &str = "its address is this machine's own, and no rule names it";
 
 /// Rules for targets that proxies request.
@@ -31,7 +32,7 @@ pub struct Policy {
     /// Rules of each allowed peer.
     peers: RwLock<BTreeMap<PublicKey, Arc<[Destination]>>>,
     resolver: Resolver,
-    own: OwnAddresses,
+    surroundings: CurrentSurroundings,
     journal: Journal,
 }
 
@@ -70,7 +71,7 @@ impl Policy {
             connect: connect.into(),
             peers: RwLock::default(),
             resolver: Resolver::of_system(),
-            own: OwnAddresses::default(),
+            surroundings: CurrentSurroundings::default(),
             journal: Journal::new(observation),
         };
         policy.set_allowed(allowed);
@@ -156,14 +157,17 @@ impl Policy {
             return Ok(found);
         };
         // If the own addresses are unknown, each address may be one of them.
-        let own = self.own.get().ok();
+        let surroundings = self.surroundings.get().ok();
         let mut reason = NO_RULE;
         found.retain(|address| {
             let ip = address.ip();
-            let reach = own.as_ref().map_or(Reach::Own, |own| Reach::of(ip, own));
+            let reach = surroundings
+                .as_ref()
+                .map_or(Reach::Own, |found| Reach::of(ip, found));
             match reach {
                 Reach::Public => {}
                 Reach::Special => reason = SPECIAL,
+                Reach::Neighbour(_) => reason = NEIGHBOUR,
                 Reach::Own => reason = OWN,
             }
             let permits = |rule: &Destination| rule.permits(&request.target, ip, reach);

@@ -7,9 +7,11 @@
 //! |---|---|
 //! | public | any rule |
 //! | special | itself, its host's name, a network of special addresses |
+//! | a neighbour's | itself, its host's name, a network of these neighbours |
 //! | the machine's own | itself, its host's name |
 //!
-//! Special are loopback, private, link-local, shared, multicast and reserved addresses. IPv6
+//! Special are loopback, private, link-local, shared, multicast and reserved addresses. Neighbours
+//! are in networks that the machine reaches without a router ([`Surroundings`]). IPv6
 //! addresses that represent an IPv4 address have the kind of that address.
 
 use core::str::FromStr;
@@ -20,7 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// Age at which the list of the machine's own addresses is renewed.
+use crate::surroundings::Surroundings;
+
+/// Age at which the list of the machine's surroundings is renewed.
 const MAX_LIST_AGE: Duration = Duration::from_secs(1);
 
 /// IPv4 networks outside the public Internet (IANA, IPv4 special-purpose address registry).
@@ -63,21 +67,29 @@ pub enum Reach {
     Public,
     /// A rule must name it, its host or a special network that contains it.
     Special,
+    /// A rule must name it, its host or a part of this network, which has no router before it.
+    Neighbour(Network),
     /// A rule must name it or its host.
     Own,
 }
 
 impl Reach {
-    /// Returns the kind of an address from a machine with the addresses `own`.
-    pub fn of(address: IpAddr, own: &[IpAddr]) -> Reach {
+    /// Returns the kind of an address from a machine in these surroundings.
+    pub fn of(address: IpAddr, surroundings: &Surroundings) -> Reach {
         let address = address.to_canonical();
         let meant = ipv4_of(address).map_or(address, IpAddr::from);
-        match () {
-            () if meant.is_loopback() => Reach::Special,
-            () if own.contains(&address) || own.contains(&meant) => Reach::Own,
-            () if is_special(meant) => Reach::Special,
-            () => Reach::Public,
+        if meant.is_loopback() {
+            return Reach::Special;
         }
+        if surroundings.is_own(address) || surroundings.is_own(meant) {
+            return Reach::Own;
+        }
+        if is_special(meant) {
+            return Reach::Special;
+        }
+        let network = surroundings.neighbours_of(meant);
+        let network = network.or_else(|| surroundings.neighbours_of(address));
+        network.map_or(Reach::Public, Reach::Neighbour)
     }
 }
 
@@ -111,6 +123,31 @@ pub struct Network {
 }
 
 impl Network {
+    /// Returns the network of a prefix length, at most the address's width.
+    pub fn new(address: IpAddr, prefix: u8) -> Self {
+        let prefix = prefix.min(width(address));
+        Network { address, prefix }
+    }
+
+    /// Returns the network of one address.
+    pub fn of_one(address: IpAddr) -> Self {
+        Network::new(address, width(address))
+    }
+
+    /// Returns the network of an address with a mask.
+    pub fn masked(address: IpAddr, mask: IpAddr) -> Self {
+        let prefix = match mask {
+            IpAddr::V4(mask) => u32::from(mask).leading_ones(),
+            IpAddr::V6(mask) => u128::from(mask).leading_ones(),
+        };
+        Network::new(address, prefix as u8)
+    }
+
+    /// Returns whether it is all addresses.
+    pub fn is_all(&self) -> bool {
+        self.prefix == 0
+    }
+
     const fn ipv4([a, b, c, d]: [u8; 4], prefix: u8) -> Self {
         let address = IpAddr::V4(Ipv4Addr::new(a, b, c, d));
         Network { address, prefix }
@@ -131,15 +168,19 @@ impl Network {
         difference.checked_shr(host_bits).unwrap_or(0) == 0
     }
 
+    /// Returns whether it contains all addresses of the other network.
+    pub fn covers(&self, other: &Network) -> bool {
+        self.prefix <= other.prefix && self.contains(other.address)
+    }
+
     pub fn is_one_address(&self) -> bool {
         self.prefix == width(self.address)
     }
 
     /// Returns whether all its addresses are special.
     pub fn is_special(&self) -> bool {
-        let covers =
-            |special: &Network| special.prefix <= self.prefix && special.contains(self.address);
-        SPECIAL_IPV4.iter().chain(&SPECIAL_IPV6).any(covers)
+        let mut special = SPECIAL_IPV4.iter().chain(&SPECIAL_IPV6);
+        special.any(|special| special.covers(self))
     }
 }
 
@@ -168,37 +209,26 @@ impl FromStr for Network {
     }
 }
 
-/// The machine's own addresses, which may change.
+/// The machine's surroundings, which may change.
 #[derive(Debug, Default)]
-pub struct OwnAddresses(Mutex<Option<(Instant, Arc<[IpAddr]>)>>);
+pub struct CurrentSurroundings(Mutex<Option<(Instant, Arc<Surroundings>)>>);
 
-impl OwnAddresses {
-    /// Returns the addresses.
+impl CurrentSurroundings {
+    /// Returns them.
     ///
     /// # Errors
     /// The operating system does not list them.
-    pub fn get(&self) -> io::Result<Arc<[IpAddr]>> {
+    pub fn get(&self) -> io::Result<Arc<Surroundings>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((made_at, list)) = &*known
             && made_at.elapsed() < MAX_LIST_AGE
         {
             return Ok(Arc::clone(list));
         }
-        let list: Arc<[IpAddr]> = listed()?.into();
+        let list = Arc::new(Surroundings::read()?);
         *known = Some((Instant::now(), Arc::clone(&list)));
         Ok(list)
     }
-}
-
-fn listed() -> io::Result<Vec<IpAddr>> {
-    let of_interface = |interface: nix::ifaddrs::InterfaceAddress| {
-        let address = interface.address?;
-        let ipv4 = address.as_sockaddr_in().map(|ipv4| ipv4.ip().into());
-        ipv4.or_else(|| address.as_sockaddr_in6().map(|ipv6| ipv6.ip().into()))
-    };
-    Ok(nix::ifaddrs::getifaddrs()?
-        .filter_map(of_interface)
-        .collect())
 }
 
 #[cfg(test)]
@@ -250,7 +280,11 @@ mod tests {
                 format!("64:ff9b:1::{text}"),
             ];
             for form in forms {
-                assert_eq!(Reach::of(ip(&form), &[]), Reach::Special, "{form}");
+                assert_eq!(
+                    Reach::of(ip(&form), &Surroundings::default()),
+                    Reach::Special,
+                    "{form}"
+                );
             }
         }
         for text in [
@@ -267,7 +301,11 @@ mod tests {
             "5f00::1",
             "4000::1",
         ] {
-            assert_eq!(Reach::of(ip(text), &[]), Reach::Special, "{text}");
+            assert_eq!(
+                Reach::of(ip(text), &Surroundings::default()),
+                Reach::Special,
+                "{text}"
+            );
         }
     }
 
@@ -299,18 +337,22 @@ mod tests {
             "2002:0101:0101::1",
             "3fff:ffff::1",
         ] {
-            assert_eq!(Reach::of(ip(text), &[]), Reach::Public, "{text}");
+            assert_eq!(
+                Reach::of(ip(text), &Surroundings::default()),
+                Reach::Public,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn the_machines_own_addresses_are_own_in_every_form_except_loopback() {
-        let own = [
+        let own = Surroundings::of_own(&[
             ip("203.0.113.7"),
             ip("10.0.0.5"),
             ip("2a00::7"),
             ip("127.0.0.1"),
-        ];
+        ]);
         for text in [
             "203.0.113.7",
             "10.0.0.5",
@@ -323,8 +365,22 @@ mod tests {
         }
         assert_eq!(Reach::of(ip("127.0.0.1"), &own), Reach::Special);
         assert_eq!(Reach::of(ip("203.0.113.8"), &own), Reach::Public);
-        let listed = OwnAddresses::default().get().unwrap();
-        assert!(listed.contains(&ip("127.0.0.1")), "{listed:?}");
+        let found = CurrentSurroundings::default().get().unwrap();
+        assert!(found.is_own(ip("127.0.0.1")), "{found:?}");
+    }
+
+    #[test]
+    fn neighbours_are_those_of_the_machines_networks_in_every_form() {
+        let mut surroundings = Surroundings::of_own(&[ip("203.0.113.7")]);
+        surroundings.add_neighbours(network("203.0.113.0/24"));
+        surroundings.add_neighbours(network("0.0.0.0/0"));
+        for text in ["203.0.113.8", "::ffff:203.0.113.8", "64:ff9b::203.0.113.8"] {
+            let reach = Reach::of(ip(text), &surroundings);
+            assert_eq!(reach, Reach::Neighbour(network("203.0.113.0/24")), "{text}");
+        }
+        let reach = |text| Reach::of(ip(text), &surroundings);
+        assert_eq!(reach("203.0.113.7"), Reach::Own);
+        assert_eq!(reach("203.0.114.1"), Reach::Public);
     }
 
     #[test]
