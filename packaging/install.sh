@@ -47,6 +47,10 @@ fail() {
 
 install_release() {
     [ -n "$release_url" ] || fail "set ANABRANCH_URL to the address of the release's files"
+    case $release_url in
+        https://* | file://*) ;;
+        *) fail "the address of the release is https://… or file://…, not $release_url" ;;
+    esac
     [ "$(uname -s)" = Linux ] || fail "this release is for Linux; build it from source here"
     case $(uname -m) in
         x86_64 | amd64) architecture=x86_64 ;;
@@ -79,9 +83,11 @@ install_release() {
 # download FILE: from the release into the folder.
 download() {
     if command -v curl >/dev/null; then
-        curl --fail --silent --show-error --location --output "$folder/$1" "$release_url/$1"
+        curl --proto '=https,file' --proto-redir '=https' --tlsv1.2 \
+            --fail --silent --show-error --location --output "$folder/$1" "$release_url/$1"
     elif command -v wget >/dev/null; then
-        wget --quiet --output-document="$folder/$1" "$release_url/$1"
+        # It follows no redirection away from HTTPS.
+        wget --https-only --quiet --output-document="$folder/$1" "$release_url/$1"
     else
         fail "it takes curl or wget"
     fi || fail "cannot download $release_url/$1"

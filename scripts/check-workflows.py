@@ -26,8 +26,9 @@ def mistakes_of_step(step):
     if ("run" in step) == ("uses" in step):
         return [f"a step has one of run and uses: {step}"]
     if "uses" in step:
-        is_pinned = re.fullmatch(r"[\w./-]+@v\d+", step["uses"])
-        return [] if is_pinned else [f"no version of {step['uses']}"]
+        # Tags can be moved.
+        is_pinned = re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"])
+        return [] if is_pinned else [f"no commit of {step['uses']}"]
     script = EXPRESSION.sub("EXPRESSION", step["run"])
     found = []
     shell = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)

@@ -107,7 +107,11 @@ install_sh_installs_compares_checksums_and_removes() {
     start server python3 -u -m http.server --bind 127.0.0.1 --directory "$folder/release" 17410
     await server 10 "Serving HTTP" || return 1
     release_url=http://127.0.0.1:17410
-    install_release && "$folder/prefix/bin/anabranch" --version && install_release --uninstall
+    if install_release || [ -e "$folder/prefix/bin/anabranch" ]; then
+        echo "a release came without HTTPS"
+        return 1
+    fi
+    await install 1 "https://"
 }
 
 a_package_has_programs_pages_and_valid_units() {

@@ -14,6 +14,7 @@ mod punctual;
 mod real_time;
 mod repository;
 mod setup;
+mod supply;
 mod test_programs;
 mod tidy;
 mod walk;
