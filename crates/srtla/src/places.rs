@@ -4,14 +4,16 @@
 use core::cmp::Reverse;
 use core::net::IpAddr;
 
-use anabranch_units::Network;
+use anabranch_units::{Duration, Network};
 
 /// Maximum number of groups, of about 1 kB and a socket each. The SRT listener accepts 64 of them.
 pub const MAX_GROUPS: usize = 256;
-/// Maximum number of groups of one network. Carriers' NAT gives many customers one address. A
-/// stranger behind it must register all of these groups within three round trips, in which the SRT
-/// listener accepts another sender.
+/// Maximum number of groups of one network. Carriers' NAT gives many customers one address.
 pub const MAX_GROUPS_OF_NETWORK: usize = 128;
+/// Time for which a group keeps its place against others of its network: three round trips of
+/// 330 ms, in which the SRT listener accepts a sender. A network founds 128 groups a second at
+/// most, and a crowd behind an address keeps nobody out who has a place.
+pub(crate) const TRIAL: Duration = Duration::from_secs(1);
 
 /// Network from which a sender registers. Providers give a customer one IPv4 address or a few, and
 /// an IPv6 network of 48 to 64 bits.
@@ -40,6 +42,8 @@ pub(crate) struct Place<Id> {
     pub(crate) origin: Origin,
     /// Whether the SRT listener has accepted it. Such a group keeps its place.
     pub(crate) is_accepted: bool,
+    /// Whether it is older than [`TRIAL`].
+    pub(crate) is_tried: bool,
 }
 
 /// Returns the group that gives way to another from `origin`; none if there is room. Older groups
@@ -49,7 +53,7 @@ pub(crate) struct Place<Id> {
 /// in its network loses its place only to [`MAX_GROUPS`] other networks.
 ///
 /// # Errors
-/// If there is no place: all groups that could give way are accepted.
+/// If there is no place: all groups that could give way are accepted, or new in a full network.
 pub(crate) fn given_up<Id: Copy + Ord>(
     places: &[Place<Id>],
     origin: Origin,
@@ -67,7 +71,8 @@ pub(crate) fn given_up<Id: Copy + Ord>(
             all().filter(|its| its.host == of.host).count(),
         )
     };
-    let candidates = strangers().filter(|place| !is_network_full || is_neighbour(place));
+    let gives_way = |place: &&Place<Id>| place.is_tried && is_neighbour(place);
+    let candidates = strangers().filter(|place| !is_network_full || gives_way(place));
     let most = candidates.max_by_key(|place| (crowd(place.origin), Reverse(place.id)));
     most.map(|place| Some(place.id)).ok_or(NoPlace)
 }
@@ -90,6 +95,7 @@ mod tests {
             id,
             origin: origin(&address),
             is_accepted: false,
+            is_tried: true,
         });
         places.collect()
     }
@@ -122,6 +128,11 @@ mod tests {
         let asked = |places: &[Place<usize>], from: &str| given_up(places, origin(from));
         assert_eq!(asked(&places, "192.0.2.7"), Ok(Some(4)));
         assert_eq!(asked(&places, "198.51.100.1"), Ok(None));
+        let mut new = places.clone();
+        new.iter_mut().for_each(|place| place.is_tried = false);
+        assert_eq!(asked(&new, "192.0.2.7"), Err(NoPlace), "all are new");
+        new[7].is_tried = true;
+        assert_eq!(asked(&new, "192.0.2.7"), Ok(Some(7)));
         for place in places
             .iter_mut()
             .filter(|place| (4..last - 1).contains(&place.id))

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_units::{Duration, Instant};
 
 use crate::names::{Names, SECRET_BYTES};
-use crate::places::{self, MAX_GROUPS, Origin, Place};
+use crate::places::{self, MAX_GROUPS, Origin, Place, TRIAL};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
 /// Maximum number of links of a sender.
@@ -87,6 +87,7 @@ struct Group {
     id: Box<Id>,
     address: IpAddr,
     origin: Origin,
+    founded_at: Instant,
     links: Vec<Link>,
     /// The link of the newest datagram of SRT, which gets the listener's answers.
     latest: Option<SocketAddr>,
@@ -219,6 +220,7 @@ impl Receiver {
             id,
             origin: group.origin,
             is_accepted: group.is_accepted(now),
+            is_tried: now >= group.founded_at + TRIAL,
         });
         let places: Vec<_> = places.collect();
         let given_up = places::given_up(&places, origin).ok()?;
@@ -231,6 +233,7 @@ impl Receiver {
                 id: Box::new(*id),
                 address,
                 origin,
+                founded_at: now,
                 links: Vec::new(),
                 latest: None,
                 accepted_at: None,

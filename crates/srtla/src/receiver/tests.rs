@@ -66,12 +66,20 @@ impl Sender {
 
     /// Registers, and returns the group.
     fn register(&self, to: &mut Receiver, now: Instant) -> GroupId {
+        self.try_register(to, now).expect("a place")
+    }
+
+    /// Registers, and returns the group; `None` if there is no place.
+    fn try_register(&self, to: &mut Receiver, now: Instant) -> Option<GroupId> {
         let named = self.ask(to, now);
         for &link in &self.links {
-            let joined = to.handle_link(now, link, &named);
-            assert_eq!(joined, Taken::Answer(wire::joined()));
+            let answer = to.handle_link(now, link, &named);
+            if answer == Taken::Answer(wire::no_group()) {
+                return None;
+            }
+            assert_eq!(answer, Taken::Answer(wire::joined()));
         }
-        to.members[&self.links[0]]
+        Some(to.members[&self.links[0]])
     }
 }
 
@@ -243,16 +251,18 @@ fn links_and_groups_are_bounded() {
     let named = sender.ask(&mut receiver, at(0));
     let refused = receiver.handle_link(at(0), address(9_999), &named);
     assert_eq!(refused, Taken::Answer(wire::refused()));
-    let another = |receiver: &mut Receiver, seed: usize| {
+    let another = |receiver: &mut Receiver, seed: usize, now: Instant| {
         let port = 100 + seed as u16;
-        Sender::new(seed as u8, port..=port).register(receiver, at(0))
+        Sender::new(seed as u8, port..=port).try_register(receiver, now)
     };
     for seed in 2..=MAX_GROUPS_OF_NETWORK {
-        another(&mut receiver, seed);
+        another(&mut receiver, seed, at(0)).unwrap();
     }
     assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
     assert_eq!(receiver.links(group).count(), MAX_LINKS);
-    another(&mut receiver, MAX_GROUPS_OF_NETWORK + 1);
+    let refused = another(&mut receiver, MAX_GROUPS_OF_NETWORK + 1, at(999));
+    assert_eq!(refused, None, "all are new");
+    another(&mut receiver, MAX_GROUPS_OF_NETWORK + 1, at(1_000)).unwrap();
     assert_eq!(receiver.group_count(), MAX_GROUPS_OF_NETWORK);
     assert_eq!(receiver.links(group).count(), 0, "the oldest");
     assert_eq!(receiver.members.len(), MAX_GROUPS_OF_NETWORK);

@@ -79,10 +79,11 @@ fn registrations_by(networks: u16) -> (Vec<SocketAddr>, usize) {
         let from = SocketAddr::from(([10, 0, network, host], number));
         let mut stranger = sender_at(0, [from]);
         stranger.half[..2].copy_from_slice(&number.to_be_bytes());
-        let theirs = stranger.register(&mut receiver, now);
         // They call the SRT listener, which answers and accepts none of them.
-        receiver.handle_link(now, from, &video(0));
-        receiver.handle_srt(now, theirs, &answer(0x8000));
+        if let Some(theirs) = stranger.try_register(&mut receiver, now) {
+            receiver.handle_link(now, from, &video(0));
+            receiver.handle_srt(now, theirs, &answer(0x8000));
+        }
         if number == 500 {
             its = Some(sender.register(&mut receiver, now));
         }
@@ -219,4 +220,38 @@ fn a_sender_that_shares_its_address_with_a_stranger_is_accepted() {
     receiver.handle_srt(at(4_000), group, &answer(0x8002));
     assert!(receiver.accepted_links(at(4_000)).count() >= 1);
     assert_eq!(receiver.address(group), Some(shared));
+}
+
+/// Checks a sender in a network from whose other hosts strangers register 1,000 times a second. It
+/// tries every 50 ms, and the SRT listener answers it 900 ms after it has got a place.
+#[test]
+fn a_crowd_in_its_network_pushes_no_sender_out_before_srt_answers() {
+    let mut receiver = receiver();
+    let sender = sender_at(7, [([198, 51, 100, 250], 1).into()]);
+    let (mut group, mut founded) = (None, 0);
+    for millis in 0..20_000_u64 {
+        let now = at(millis);
+        let host = (millis % 200) as u8;
+        let from = SocketAddr::from(([198, 51, 100, host], (millis / 200) as u16 + 1));
+        let mut stranger = sender_at(0, [from]);
+        stranger.half[..8].copy_from_slice(&millis.to_be_bytes());
+        founded += u64::from(stranger.try_register(&mut receiver, now).is_some());
+        if group.is_none() && millis % 50 == 10 {
+            let its = sender.try_register(&mut receiver, now);
+            group = its.map(|its| (its, now + Duration::from_millis(900)));
+        }
+        if let Some((its, answered_at)) = group
+            && now == answered_at
+        {
+            receiver.handle_link(now, sender.links[0], &video(0));
+            receiver.handle_srt(now, its, &answer(0x8002));
+            assert_eq!(receiver.accepted_links(now).count(), 1);
+        }
+        if millis % 1_000 == 0 {
+            receiver.handle_time(now);
+        }
+    }
+    assert!(founded <= 20 * MAX_GROUPS_OF_NETWORK as u64, "{founded}");
+    let (_, answered_at) = group.expect("a place");
+    assert!(answered_at < at(10_000), "{answered_at}");
 }
