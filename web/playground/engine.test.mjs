@@ -114,6 +114,20 @@ test('garbled addresses have defaults', async () => {
   assert.deepEqual(state, { scenario: null, text: null, seed: 1, sides, changes: [] });
 });
 
+test('addresses of strangers are bounded', async () => {
+  const sides = [{ controller: null, scheduler: null }];
+  const of = (text) => ({ scenario: 'a', text, seed: 1, sides, changes: [] });
+  const long = 'x'.repeat(256 << 10);
+  assert.equal((await permalink.read(await permalink.write(of(long)))).text, long);
+  const bomb = await permalink.write(of('x'.repeat(64 << 20)));
+  assert.ok(bomb.length < 512 << 10);
+  assert.equal((await permalink.read(bomb)).text, null);
+  const changes = `#changes=${'1.wifi.rate.5;'.repeat(2000)}`;
+  assert.equal((await permalink.read(changes)).changes.length, 1000);
+  const endless = `#scenario=${'a'.repeat(600 << 10)}`;
+  assert.equal((await permalink.read(endless)).scenario, null);
+});
+
 test('places in a text are found', () => {
   const of = (text) => {
     const found = place(text);

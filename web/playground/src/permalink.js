@@ -8,10 +8,16 @@
 
 const PROPERTIES = { rate: Number, delay: Number, loss: Number, up: (text) => text === 'true' };
 const MAX_SEED = Number.MAX_SAFE_INTEGER;
+// Bounds of an address, which a stranger may have made: its length, its changes, and the bytes of
+// its text, of which a scenario has 256 KiB at most.
+const MAX_LENGTH = 512 << 10;
+const MAX_CHANGES = 1000;
+const MAX_TEXT_BYTES = 256 << 10;
 
 /// Returns the state that an address holds; what it lacks or garbles has its default.
 export async function read(hash) {
-  const values = new URLSearchParams(hash.replace(/^#/, ''));
+  const isTooLong = hash.length > MAX_LENGTH;
+  const values = new URLSearchParams(isTooLong ? '' : hash.replace(/^#/, ''));
   const algorithm = (prefix) => ({
     controller: values.get(`${prefix}controller`) || null,
     scheduler: values.get(`${prefix}scheduler`) || null,
@@ -50,7 +56,7 @@ function writeChange({ at_ms, link, property, value }) {
 }
 
 function readChanges(text) {
-  const changes = text.split(';').map((part) => {
+  const changes = text.split(';', MAX_CHANGES).map((part) => {
     // Rates are whole, but delays and losses may have a point of their own.
     const [at, link, property, ...rest] = part.split('.');
     const convert = PROPERTIES[property];
@@ -86,8 +92,25 @@ async function inflate(code) {
   try {
     const binary = atob(code.replace(/-/g, '+').replace(/_/g, '/'));
     const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
-    return new TextDecoder().decode(await through(new DecompressionStream('deflate-raw'), bytes));
+    return await bounded(new Blob([bytes]).stream());
   } catch {
     return null;
+  }
+}
+
+/// Returns the text of a deflated stream; null if it is longer than any scenario.
+async function bounded(deflated) {
+  const reader = deflated.pipeThrough(new DecompressionStream('deflate-raw')).getReader();
+  const decoder = new TextDecoder();
+  let [text, length] = ['', 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    length += value.length;
+    if (length > MAX_TEXT_BYTES) {
+      await reader.cancel();
+      return null;
+    }
+    text += decoder.decode(value, { stream: true });
   }
 }

@@ -56,7 +56,13 @@ impl<'a> Files<'a> {
     pub(super) fn read(&self, name: &str) -> Result<String, String> {
         match self {
             Files::In(folder) => {
-                let text = text_of(&folder.join(name), MAX_FILE_BYTES);
+                let path = folder.join(name);
+                let metadata = path.metadata().map_err(|error| error.to_string())?;
+                // Others block, never end or have effects.
+                if !metadata.is_file() {
+                    return Err("it is no regular file".to_owned());
+                }
+                let text = text_of(&path, MAX_FILE_BYTES);
                 text.map_err(|error| error.to_string())
             }
             Files::Noted(folder, contents) => {
@@ -131,6 +137,35 @@ mod tests {
             flow("other")
         ));
         assert!(error.contains("flows: more than 10000"), "{error}");
+    }
+
+    #[test]
+    fn no_device_is_read_and_no_file_repeated_by_a_strangers_scenario() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "abkey_1234\n").unwrap();
+        let secret = secret.display().to_string();
+        let trace = |name: &str| {
+            mistake(&format!(
+                "duration = \"1 s\"\nlinks.l = {{ trace = \"{name}\" }}\n"
+            ))
+        };
+        for device in ["/dev/zero", "/dev/stdin", "/"] {
+            assert!(trace(device).contains("no regular file"), "{device}");
+        }
+        let base = mistake(&format!("base = \"{secret}\"\n"));
+        let source = mistake(&format!(
+            "duration = \"1 s\"\nlinks.l.delay = \"1 ms\"\n\
+             routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n\
+             [[flows]]\nkind = \"media\"\npaths = [\"r\"]\n\
+             source = {{ kind = \"trace\", file = \"{secret}\" }}\n"
+        ));
+        for error in [trace(&secret), base, source] {
+            assert!(
+                !error.contains("abkey") && error.contains("secret"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -302,7 +302,7 @@ fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
         ("", "line 1: a trace needs an opportunity"),
         ("1\n3\n2\n", "line 3: 2 after 3"),
         ("0\n", "line 1: the last time"),
-        ("1\ntwo\n", "line 2: \"two\" is no integer"),
+        ("1\ntwo\n", "line 2: this is no integer"),
         ("time,rate\n0,5\n", "known formats of traces are mahimahi"),
         ("frame,200 kbit/s\n", "the file's format is frame sizes"),
     ] {
