@@ -17,6 +17,10 @@ const MAX_BITRATE: DataRate = DataRate::from_megabits_per_second(4);
 /// picture the PES header and stuffing.
 const CONTAINER_PERCENT: u64 = 5;
 
+/// Longest delay of a picture before the camera leaves pictures out: the usual latency, after which
+/// it would come too late anyway.
+const MAX_LAG: Duration = Duration::from_millis(500);
+
 /// Limits of this source for the transport.
 pub(super) const LIMITS: SourceLimits = SourceLimits::Adaptive {
     min: MIN_BITRATE,
@@ -66,6 +70,22 @@ impl AdaptiveCamera {
             .then_some(clock)
     }
 
+    /// Leaves out the pictures before `elapsed`, counted from the start, if the next one is overdue
+    /// by more than [`MAX_LAG`]. Returns their number. A machine that encodes more slowly than it
+    /// captures would otherwise fall behind without end.
+    pub(super) fn catch_up(&mut self, elapsed: Duration) -> u32 {
+        let is_behind = |due: Duration| elapsed > due + MAX_LAG;
+        if !self.next_clock().is_some_and(is_behind) {
+            return 0;
+        }
+        let millis = elapsed.as_nanos() / 1_000_000;
+        let newest = u32::try_from(millis * u64::from(FRAMES_PER_SECOND) / 1_000);
+        let newest = newest.unwrap_or(u32::MAX).max(self.next_number);
+        let left_out = newest - self.next_number;
+        self.next_number = newest;
+        left_out
+    }
+
     /// Captures a picture and encodes it for the requested bitrate, which includes the container. A
     /// requested key frame comes at least half a second after the last one.
     pub(super) fn take(&mut self, clock: Duration, wanted: Wanted) -> anyhow::Result<Unit> {
@@ -102,6 +122,30 @@ impl AdaptiveCamera {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_camera_on_a_slow_machine_leaves_pictures_out_and_stays_live() {
+        let wanted = Wanted {
+            bitrate: MIN_BITRATE,
+            is_key: false,
+        };
+        let mut camera = AdaptiveCamera::new(None).unwrap();
+        let (mut elapsed, mut taken, mut left_out) = (Duration::ZERO, 0, 0);
+        // Each picture takes one and a half times its interval.
+        while elapsed < Duration::from_secs(20) {
+            left_out += camera.catch_up(elapsed);
+            let clock = camera.next_clock().unwrap();
+            assert!(elapsed <= clock + MAX_LAG, "{elapsed} for {clock}");
+            camera.take(clock, wanted).unwrap();
+            taken += 1;
+            elapsed = elapsed.max(clock) + Duration::from_millis(60);
+        }
+        assert!(left_out > 100, "{taken} taken, {left_out} left out");
+        assert_eq!(camera.next_number, taken + left_out);
+        // A pause within the lag costs no picture.
+        let clock = camera.next_clock().unwrap();
+        assert_eq!(camera.catch_up(clock + MAX_LAG), 0);
+    }
 
     #[test]
     fn a_key_frame_comes_when_it_is_asked_for_and_not_too_often() {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anabranch_core::{Frame, SourceLimits};
 use anabranch_net::Clock;
+use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::arrival_times::ArrivalTimes;
@@ -20,6 +21,9 @@ use super::part::Part;
 use super::source::Source;
 use super::stream::{Growth, Stream};
 use super::udp_url::UdpUrl;
+
+/// Time between two warnings that the camera leaves pictures out.
+const SLOW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// An input as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,6 +281,8 @@ fn run_camera(
     mut deliver: impl FnMut(Unit, Instant) -> bool,
 ) -> anyhow::Result<()> {
     let origin = clock.now();
+    let mut warn_at = origin;
+    let mut left_out_count = 0;
     while let Some(taken_after) = camera.next_clock() {
         let taken_at = origin + taken_after;
         if !stop.wait_until(clock, taken_at) {
@@ -285,6 +291,15 @@ fn run_camera(
         let unit = camera.take(taken_after, wanted())?;
         if !deliver(unit, taken_at) {
             break;
+        }
+        let now = clock.now();
+        left_out_count += camera.catch_up(now.saturating_since(origin));
+        if left_out_count > 0 && now >= warn_at {
+            warn_at = now + SLOW_INTERVAL;
+            print::warn(format_args!(
+                "this machine is too slow for the pictures of test:: {left_out_count} are left out"
+            ));
+            left_out_count = 0;
         }
     }
     Ok(())
