@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use anabranch_link::{LinkConfig, LinkConfigError};
-use anabranch_units::{Duration, Seed};
+use anabranch_units::Seed;
 
 /// A relay: links that run in one thread.
 #[derive(Clone, Debug, Default)]
@@ -73,47 +73,4 @@ pub enum RelayError {
     /// The relay's thread could not be started.
     #[error("cannot start the relay's thread")]
     Thread(#[source] io::Error),
-}
-
-/// Returns `config`, with everything that it schedules `ahead` later.
-pub(crate) fn postponed(config: &LinkConfig, ahead: Duration) -> LinkConfig {
-    let mut config = config.clone();
-    config
-        .rate_schedule
-        .iter_mut()
-        .for_each(|(at, _)| *at += ahead);
-    config
-        .delay_schedule
-        .iter_mut()
-        .for_each(|(at, _)| *at += ahead);
-    config
-        .mtu_schedule
-        .iter_mut()
-        .for_each(|(at, _)| *at += ahead);
-    config.outages.iter_mut().for_each(|(at, _)| *at += ahead);
-    config.trace = config.trace.map(|trace| trace.postponed(ahead));
-    config
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use anabranch_link::Trace;
-    use anabranch_units::{DataRate, Instant};
-
-    #[test]
-    fn all_that_is_scheduled_is_postponed() {
-        let at = Instant::from_secs;
-        let with = |second| LinkConfig {
-            rate_schedule: vec![(at(second), DataRate::ZERO)],
-            delay_schedule: vec![(at(second), Duration::ZERO)],
-            outages: vec![(at(second), Duration::from_secs(5))],
-            mtu_schedule: vec![(at(second), 1_280)],
-            trace: Trace::new(&[900, 5_000])
-                .map(|trace| trace.postponed(Duration::from_secs(second)))
-                .ok(),
-            ..LinkConfig::default()
-        };
-        assert_eq!(postponed(&with(10), Duration::from_secs(2)), with(12));
-    }
 }

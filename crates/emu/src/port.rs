@@ -9,7 +9,7 @@ use anabranch_link::{LinkChange, LinkConfig, LinkConfigError};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::clock::Clock;
-use crate::config::{LinkDirection, RelayError, RelayLink, postponed};
+use crate::config::{LinkDirection, RelayError, RelayLink};
 use crate::direction::{Arrived, Direction, DirectionStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
@@ -62,7 +62,8 @@ impl Port {
             open_listener(link.listen).map_err(socket_error("listen at", link.listen))?;
         let upstream = open_upstream(link.target).map_err(socket_error("send to", link.target))?;
         let direction = |direction: &'static str, config: &LinkConfig, from: SocketAddr| {
-            let built = postponed(config, ahead).build_changeable(link.seed.derive(direction));
+            let built = config.postponed(ahead);
+            let built = built.build_changeable(link.seed.derive(direction));
             let link = link.name.clone();
             let built = built.map_err(|source| RelayError::Link {
                 link,

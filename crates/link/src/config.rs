@@ -66,6 +66,26 @@ impl LinkConfig {
             && self.mtu_schedule.is_empty()
     }
 
+    /// Returns the same set-up, with everything that it schedules `later`.
+    #[must_use]
+    pub fn postponed(&self, later: Duration) -> LinkConfig {
+        let mut config = self.clone();
+        for (at, _) in &mut config.rate_schedule {
+            *at += later;
+        }
+        for (at, _) in &mut config.delay_schedule {
+            *at += later;
+        }
+        for (at, _) in &mut config.mtu_schedule {
+            *at += later;
+        }
+        for (at, _) in &mut config.outages {
+            *at += later;
+        }
+        config.trace = config.trace.map(|trace| trace.postponed(later));
+        config
+    }
+
     /// Builds an idle link. Its random numbers come from `seed` alone.
     ///
     /// # Errors
@@ -202,3 +222,24 @@ impl fmt::Display for LinkConfigError {
 }
 
 impl core::error::Error for LinkConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_scheduled_is_postponed() {
+        let at = Instant::from_secs;
+        let with = |second| LinkConfig {
+            rate_schedule: vec![(at(second), DataRate::ZERO)],
+            delay_schedule: vec![(at(second), Duration::ZERO)],
+            outages: vec![(at(second), Duration::from_secs(5))],
+            mtu_schedule: vec![(at(second), 1_280)],
+            trace: Trace::new(&[900, 5_000])
+                .map(|trace| trace.postponed(Duration::from_secs(second)))
+                .ok(),
+            ..LinkConfig::default()
+        };
+        assert_eq!(with(10).postponed(Duration::from_secs(2)), with(12));
+    }
+}
