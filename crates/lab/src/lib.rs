@@ -55,7 +55,8 @@ pub use rows::{
     Shard,
 };
 pub use run::{
-    Outcome, Progress, RunError, RunOptions, Watched, in_parallel, run_outcomes, run_watched,
+    Outcome, Progress, Recording, RunError, RunOptions, Watched, in_parallel, run_outcomes,
+    run_watched,
 };
 pub use scenario::{
     AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec,

@@ -2,6 +2,7 @@
 //! paths, not on the duration of a run. The exception are the flows' rates every 100 ms.
 
 mod catalogue;
+mod counters;
 mod fairness;
 mod fragments;
 mod frames;
@@ -17,6 +18,7 @@ mod viewer;
 mod window;
 
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
+pub use counters::Counters;
 pub use fairness::jain_index;
 pub use frames::FrameMeter;
 pub use histogram::Histogram;

@@ -1,5 +1,6 @@
 //! Running a scenario, with one seed or with many on all cores.
 
+mod recording;
 mod stepped;
 mod watch;
 
@@ -20,6 +21,7 @@ use crate::metrics::{Series, Statistics};
 use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
 use crate::trace::{CsvFiles, TraceError, TraceOptions, TraceSink};
 
+pub use recording::Recording;
 pub(crate) use stepped::{SetUp, Stepped};
 
 /// Options of running a scenario.

@@ -2,11 +2,12 @@
 
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
-use anabranch_sim::{FlowId, World};
+use anabranch_sim::FlowId;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::adaptive_player::AdaptiveCounts;
 use anabranch_video::stored_player::StoredPlayerCounts;
 
+use super::counters::Counters;
 use super::histogram::Histogram;
 use super::statistics::{
     AdaptiveStatistics, Distribution, DownloadStatistics, DropReport, FragmentStatistics,
@@ -141,7 +142,7 @@ pub(super) struct ExceptionalFrames {
     pub(super) failed_excesses: Histogram,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LinkRecord {
     pub(super) baseline: anabranch_link::LinkStatistics,
     pub(super) observed: Duration,
@@ -409,13 +410,13 @@ impl HeadOfLineRecord {
 
 impl StreamRecord {
     /// Opens a window.
-    pub(super) fn open(&mut self, flow: FlowId, world: &World) {
+    pub(super) fn open(&mut self, flow: FlowId, world: &impl Counters) {
         self.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
         self.adaptive_baseline = world.adaptive_counts(flow).unwrap_or_default();
     }
 
     /// Closes a window.
-    pub(super) fn close(&mut self, flow: FlowId, world: &World) {
+    pub(super) fn close(&mut self, flow: FlowId, world: &impl Counters) {
         let seen = world.viewer_counts(flow);
         self.viewer = seen.map(|seen| seen.since(&self.viewer_baseline));
         let seen = world.adaptive_counts(flow);

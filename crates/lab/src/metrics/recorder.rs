@@ -5,11 +5,12 @@ use std::sync::Arc;
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
-    Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+    Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent,
 };
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::Display;
 
+use super::counters::Counters;
 use super::fairness::{jain_index, smallest_over_largest};
 use super::fragments::FragmentTrails;
 use super::phases::record_phases;
@@ -93,11 +94,7 @@ impl Recorder {
             is_open: false,
             opened_at: Instant::ZERO,
             flows: scenario.flows.iter().map(flow).collect(),
-            links: scenario
-                .links
-                .iter()
-                .map(|_| LinkRecord::default())
-                .collect(),
+            links: vec![LinkRecord::default(); scenario.links.len()],
         };
         Recorder {
             scenario: Arc::clone(scenario),
@@ -118,7 +115,7 @@ impl Recorder {
     }
 
     /// Opens and closes windows, after all events up to now.
-    pub(crate) fn at_boundary(&mut self, world: &mut World) {
+    pub(crate) fn at_boundary(&mut self, world: &mut impl Counters) {
         let now = world.now();
         for record in &mut self.windows {
             let should_be_open = record.window.is_open_after(now);
@@ -161,6 +158,13 @@ impl Recorder {
                     *mine = theirs;
                 }
             }
+        }
+    }
+
+    /// Counts packets of a flow's path that links have lost, one by one unseen.
+    pub(crate) fn count_dropped(&mut self, flow: FlowId, path: PathId, count: u64) {
+        for record in self.windows.iter_mut().filter(|record| record.is_open) {
+            record.flows[flow.index()].paths[path.index()].dropped_packets += count;
         }
     }
 
@@ -325,8 +329,9 @@ impl Observer for Recorder {
         _link: LinkId,
         _cause: DropCause,
     ) {
-        self.open_paths(packet)
-            .for_each(|path| path.dropped_packets += 1);
+        for path in self.open_paths(packet) {
+            path.dropped_packets += 1;
+        }
     }
 
     fn on_frame_captured(&mut self, frame: &FrameEvent) {
@@ -398,7 +403,7 @@ impl Observer for Recorder {
 }
 
 impl WindowRecord {
-    fn open(&mut self, now: Instant, world: &mut World) {
+    fn open(&mut self, now: Instant, world: &mut impl Counters) {
         self.is_open = true;
         self.opened_at = now;
         for (index, link) in self.links.iter_mut().enumerate() {
@@ -419,7 +424,7 @@ impl WindowRecord {
         }
     }
 
-    fn close(&mut self, now: Instant, world: &mut World, specs: &[FlowSpec]) {
+    fn close<C: Counters>(&mut self, now: Instant, world: &mut C, specs: &[FlowSpec]) {
         self.is_open = false;
         for (index, link) in self.links.iter_mut().enumerate() {
             link.add(

@@ -11,7 +11,7 @@ use crate::metrics::{SeriesRecorder, Statistics, Window};
 use crate::scenario::Scenario;
 use crate::trace::{SAMPLE_INTERVAL, TraceSink, TraceWriter};
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Set-up of one run.
 #[derive(Debug)]
@@ -148,26 +148,41 @@ impl<'a> Stepped<'a> {
         if let Some(trace) = watch.trace {
             trace.finish()?;
         }
-        let mut statistics = watch.recorder.finish(end).into_iter();
+        let statistics = watch.recorder.finish(end);
+        let (statistics, expected) = by_expectation(&self.scenario, &windows, statistics);
         Ok(Outcome {
             seed: self.seed,
             series: watch.series.map(SeriesRecorder::finish),
             trace_hash: world.trace_hash(),
             packets: world.packet_counts(),
             data_packets_delivered: world.data_packets_delivered(),
-            statistics: statistics
-                .next()
-                .expect("the first window is the scenario's"),
-            expected: {
-                let by_window: Vec<Statistics> = statistics.collect();
-                let of = |window| windows[1..].iter().position(|other| *other == window);
-                let expectations = self.scenario.expectations.iter();
-                expectations
-                    .map(|expected| by_window[of(expected.window).expect("all are there")].clone())
-                    .collect()
-            },
+            statistics,
+            expected,
         })
     }
+}
+
+/// Returns the statistics of the scenario's window, and of each expectation's; `statistics` has
+/// those of all `windows`.
+pub(super) fn by_expectation(
+    scenario: &Scenario,
+    windows: &[Window],
+    statistics: Vec<Statistics>,
+) -> (Statistics, Vec<Statistics>) {
+    let of = |window| windows[1..].iter().position(|other| *other == window);
+    let expectations = scenario.expectations.iter();
+    let expected = expectations.map(|expected| {
+        let index = of(expected.window).expect("all are there");
+        statistics[1 + index].clone()
+    });
+    let expected = expected.collect();
+    let mut statistics = statistics.into_iter();
+    (
+        statistics
+            .next()
+            .expect("the first window is the scenario's"),
+        expected,
+    )
 }
 
 /// Returns the times at which the run stops for recorders, in order, the end last.
@@ -187,14 +202,14 @@ fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> 
 }
 
 /// Returns zero, `step`, and its further multiples before `end`.
-fn multiples(step: Duration, end: Instant) -> impl Iterator<Item = Instant> {
+pub(super) fn multiples(step: Duration, end: Instant) -> impl Iterator<Item = Instant> {
     (0..)
         .map(move |index| Instant::ZERO + step * index)
         .take_while(move |at| *at < end)
 }
 
 /// Returns the scenario's own window, and then each window of an expectation once.
-fn windows(scenario: &Scenario) -> Vec<Window> {
+pub(super) fn windows(scenario: &Scenario) -> Vec<Window> {
     let mut windows = vec![scenario.statistics];
     for expectation in &scenario.expectations {
         if !windows[1..].contains(&expectation.window) {

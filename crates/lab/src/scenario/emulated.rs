@@ -1,12 +1,12 @@
-//! Routes as an emulator needs them: with one link each way.
+//! Routes as an emulator and a world in memory need them: with one link each way.
 
 use anabranch_link::LinkConfig;
 
 use super::{RouteSpec, Scenario};
 
-/// A route that an emulator cannot have.
+/// A route that an emulator, or a world in memory, cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("route {route:?} has {count} links one way: the emulator has one")]
+#[error("route {route:?} has {count} links one way: an emulated path has one")]
 pub struct NotOneLink {
     /// Its name.
     pub route: String,

@@ -27,8 +27,11 @@ pub struct MediaSpec {
 }
 
 impl MediaSpec {
-    /// Returns the source of a flow that begins at `start`.
-    pub(crate) fn build(
+    /// Returns the source of a flow that begins at `start`, with its pauses.
+    ///
+    /// # Errors
+    /// The source's settings are invalid.
+    pub fn build(
         &self,
         start: Instant,
         seed: Seed,
