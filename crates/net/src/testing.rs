@@ -97,7 +97,7 @@ use std::task::{Wake, Waker};
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 
-pub use anabranch_link::{LinkChange, LinkConfig, LossModel, QueueLimit};
+pub use anabranch_link::{LinkChange, LinkConfig, LinkStatistics, LossModel, QueueLimit};
 pub use bystander::{Bystander, Hands, Stranger};
 use fabric::{Due, Fabric};
 pub(crate) use fabric::{Process, Turn};

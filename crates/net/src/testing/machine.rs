@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use anabranch_link::LinkChange;
+use anabranch_link::{LinkChange, LinkStatistics};
 use anabranch_units::{Duration, Instant, Seed};
 
 use super::fabric::{Fabric, MachineState};
@@ -161,6 +161,13 @@ impl Interface {
             changed.expect("the change of a link must be valid");
             state.plan(self.line, way);
         }
+    }
+
+    /// Returns the counters of the line's links, to the Internet and from it.
+    pub fn link_statistics(&self) -> [LinkStatistics; 2] {
+        let mut state = self.fabric.lock();
+        let (now, line) = (state.now, self.line);
+        [Way::Up, Way::Down].map(|way| state.lines[line].link_mut(way).statistics(now))
     }
 
     /// Makes the translator forget its mappings: the next datagrams come from other ports.
