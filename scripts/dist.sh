@@ -108,16 +108,18 @@ build() {
     if [[ $targets == *x86_64* ]] && ! command -v nasm >/dev/null; then
         fail "nasm is missing (Debian: nasm): the codec for x86-64 would be several times slower"
     fi
-    local target of_packages=(--features "$features")
-    for package in "${packages[@]}"; do
-        of_packages+=(--package "$package")
-    done
+    local target package of_package
     for target in $targets; do
         if command -v rustup >/dev/null; then
             rustup target add "$target"
         fi
-        CARGO_PROFILE_DIST_STRIP=symbols "$cargo" zigbuild --locked --profile dist \
-            --target "$target" "${of_packages[@]}"
+        # One by one: the laboratory's worlds in memory must not be in the streaming program.
+        for package in "${packages[@]}"; do
+            of_package=(--package "$package")
+            [ "$package" != anabranch-cli ] || of_package+=(--features "$features")
+            CARGO_PROFILE_DIST_STRIP=symbols "$cargo" zigbuild --locked --profile dist \
+                --target "$target" "${of_package[@]}"
+        done
     done
 }
 

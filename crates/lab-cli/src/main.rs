@@ -12,6 +12,7 @@ mod progress;
 mod reproduce;
 mod rows;
 mod run;
+mod runtime;
 mod schema;
 mod trace;
 

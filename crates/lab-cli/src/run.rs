@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::progress::Progress;
-use crate::rows;
+use crate::{rows, runtime};
 
 /// Run a scenario in the simulator and print the measurements.
 #[derive(Debug, clap::Args)]
@@ -22,6 +22,12 @@ docs/scenarios.md.
   anabranch-lab run scenarios/two-paths.toml
   anabranch-lab run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
   anabranch-lab run scenarios/two-paths.toml --trace out && anabranch-lab plot out
+  anabranch-lab run scenarios/two-paths.toml --runtime
+
+With --runtime the library's sender and receiver meet over the scenario's links, with handshake,
+encryption, sockets and timers as in `anabranch send` and `recv`, but in a world in memory: a minute
+takes seconds. The table is the same. The scenario needs one flow of media, and one link each way
+for each of its paths; a part that the runtime does not carry is named.
 
 A large sweep in parts, on any number of machines, and their join (docs/cluster.md):
 
@@ -62,6 +68,9 @@ pub(crate) struct Arguments {
     /// Run only a part of all points and seeds: 3/40 is the third of forty equal parts.
     #[arg(long, value_name = "K/N", requires = "output", default_value_t = lab::Shard::WHOLE)]
     shard: lab::Shard,
+    /// Run the library's sender and receiver instead of the simulator, in virtual time.
+    #[arg(long, conflicts_with_all = ["trace", "plot", "output"])]
+    runtime: bool,
     /// Number of parallel runs; 0 means one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -105,9 +114,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 arguments.plot.is_none(),
                 "--plot draws a sweep, and the scenario has none"
             );
-            run_one(&point.scenario, &options, arguments.format)
+            run_one(&point.scenario, &options, arguments)
         }
         points => {
+            ensure!(
+                !arguments.runtime,
+                "--runtime runs one network, and the scenario sweeps {} points: choose one by \
+                 --set sweep={{}} and --set KEY=VALUE",
+                points.len()
+            );
             if let Some(path) = &arguments.plot {
                 check_writable(path)?;
             }
@@ -151,12 +166,17 @@ fn run_sweep(
 fn run_one(
     scenario: &lab::Scenario,
     options: &lab::RunOptions,
-    format: Format,
+    arguments: &Arguments,
 ) -> anyhow::Result<()> {
     let progress = Progress::new(scenario.duration * options.seeds.len() as u64);
-    let report = lab::run(scenario, options, &|part| progress.add(part.simulated))?;
+    let add = |part: lab::Progress| progress.add(part.simulated);
+    let report = if arguments.runtime {
+        runtime::run(scenario, options, &add)?
+    } else {
+        lab::run(scenario, options, &add)?
+    };
     progress.finish();
-    match format {
+    match arguments.format {
         Format::Table => print::text(lab::table(&report))?,
         Format::Json => print::line(lab::json(&report))?,
     }

@@ -18,7 +18,8 @@ paths = ["only"]
 "links.up.rate" = ["1 Mbit/s", "2 Mbit/s"]
 "#;
 
-fn run(options: &[&str], scenario: &str) -> Output {
+/// Runs a scenario from standard input with these options.
+pub(crate) fn run(options: &[&str], scenario: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch-lab"));
     let mut child = command
         .args(["run", "-"])

@@ -6,6 +6,7 @@ mod laboratory;
 #[path = "../../cli/tests/ports/mod.rs"]
 mod ports;
 mod real_time;
+mod runtime;
 mod tutorial;
 #[path = "../../cli/tests/walk/mod.rs"]
 mod walk;
