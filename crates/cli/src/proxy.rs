@@ -3,16 +3,12 @@
 mod flows;
 mod watch;
 
-use core::time::Duration as StdDuration;
-use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_core::Config;
-use anabranch_net::{
-    ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient, listen,
-};
+use anabranch_net::{ClientConfig, Clock, DatagramClient, Ended, StreamClient, listen};
 use anabranch_observe::service;
 use anabranch_observe::{Opened, StandardOutput};
 use anabranch_secure::PublicKey;
@@ -20,16 +16,13 @@ use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anabranch_tunnel::relay::Answered;
-use anabranch_tunnel::request::{self, Answer};
+use anabranch_tunnel::proxy::{Protocol, accept_all};
 use anabranch_tunnel::tun;
 use anabranch_tunnel::tun::host::default_route::DefaultRoute;
 use anabranch_tunnel::udp::{Rule, client};
-use anabranch_tunnel::{http, relay, socks5};
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::command_line::{allow_many_files, port_or_addr};
 use crate::keygen::{discreet, ensure_other, read_key};
@@ -41,13 +34,6 @@ use crate::tunnel_arguments::{
     DatagramArguments, RouteArguments, TransportArguments, TunArguments,
 };
 use watch::{Client, Watch};
-
-/// Maximum wait of a connection for a session …
-const SESSION_PATIENCE: StdDuration = StdDuration::from_secs(10);
-/// … and interval between its attempts.
-const SESSION_RETRY_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// Pause after a connection could not be accepted, for example with too many open files.
-const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
 /// Carries TCP connections, UDP flows and IP packets over several networks at once, to an
 /// `anabranch serve`.
@@ -130,15 +116,6 @@ pub(crate) struct Arguments {
     tun: TunArguments,
     #[command(flatten)]
     route: RouteArguments,
-}
-
-/// Protocol in which the applications of a listener name their target.
-#[derive(Clone, Copy, Debug)]
-enum ProxyProtocol {
-    /// No protocol: the server forwards to a target of its own.
-    Nothing,
-    Socks5,
-    Http,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -247,11 +224,11 @@ fn config(
 }
 
 /// Opens all listeners, before a session is requested.
-async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, ProxyProtocol)>> {
+async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Protocol)>> {
     let all = [
-        ("--listen", &arguments.listen, ProxyProtocol::Nothing),
-        ("--socks5", &arguments.socks5, ProxyProtocol::Socks5),
-        ("--http-proxy", &arguments.http_proxy, ProxyProtocol::Http),
+        ("--listen", &arguments.listen, Protocol::Nothing),
+        ("--socks5", &arguments.socks5, Protocol::Socks5),
+        ("--http-proxy", &arguments.http_proxy, Protocol::Http),
     ];
     let mut listeners = Vec::new();
     for (option, addresses, protocol) in all {
@@ -270,135 +247,4 @@ async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Pr
         }
     }
     Ok(listeners)
-}
-
-async fn accept_all(listener: TcpListener, protocol: ProxyProtocol, client: Arc<StreamClient>) {
-    loop {
-        match listener.accept().await {
-            Ok((connection, _)) => {
-                let client = Arc::clone(&client);
-                // The two ends of a broken connection notice it themselves.
-                tokio::spawn(async move { carry(connection, protocol, &client).await });
-            }
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-async fn carry(
-    mut connection: TcpStream,
-    protocol: ProxyProtocol,
-    client: &StreamClient,
-) -> io::Result<()> {
-    relay::set_up(&connection)?;
-    match protocol {
-        ProxyProtocol::Nothing => forward(connection, client).await,
-        ProxyProtocol::Socks5 => match request::in_time(socks5::target(&mut connection)).await {
-            Ok(target) => connect(connection, client, &Wanted::Socks5(target)).await,
-            Err(_) => relay::close_after_answer(connection).await,
-        },
-        ProxyProtocol::Http => match http::wanted(&mut connection).await {
-            Ok(request) => connect(connection, client, &Wanted::Http(request)).await,
-            Err(_) => relay::close_after_answer(connection).await,
-        },
-    }
-}
-
-/// Request of an application.
-#[derive(Debug)]
-enum Wanted {
-    /// Host and port.
-    Socks5(String),
-    Http(http::Wanted),
-}
-
-impl Wanted {
-    fn target(&self) -> &str {
-        match self {
-            Wanted::Socks5(target) => target,
-            Wanted::Http(request) => &request.target,
-        }
-    }
-
-    /// Bytes that the application has already sent to the target.
-    fn head(&self) -> &[u8] {
-        match self {
-            Wanted::Socks5(_) => &[],
-            Wanted::Http(request) => &request.head,
-        }
-    }
-
-    async fn answer(&self, connection: &mut TcpStream, answer: Answer) -> io::Result<()> {
-        match self {
-            Wanted::Socks5(_) => socks5::answer(connection, answer).await,
-            Wanted::Http(request) => http::answer(connection, request, answer).await,
-        }
-    }
-}
-
-/// Relays a connection to the server's own target. The application may send before the answer.
-async fn forward(connection: TcpStream, client: &StreamClient) -> io::Result<()> {
-    let opened = async {
-        let mut stream = open(client).await?;
-        stream.write_all(&request::bytes("")?).await?;
-        Ok::<_, io::Error>(stream)
-    };
-    match opened.await {
-        Ok(stream) => relay::run(connection, stream, Answered::NotYet).await,
-        Err(error) => {
-            relay::reset(&connection);
-            Err(error)
-        }
-    }
-}
-
-/// Relays a connection to the requested target, and reports success or failure to the application.
-async fn connect(
-    mut connection: TcpStream,
-    client: &StreamClient,
-    wanted: &Wanted,
-) -> io::Result<()> {
-    let asked = async {
-        let mut stream = open(client).await?;
-        stream.write_all(&request::bytes(wanted.target())?).await?;
-        let answer = Answer::read(&mut stream).await?;
-        Ok::<_, io::Error>((stream, answer))
-    };
-    let (mut stream, answer) = match asked.await {
-        Ok(asked) => asked,
-        Err(error) => {
-            wanted.answer(&mut connection, Answer::Unreachable).await?;
-            relay::close_after_answer(connection).await?;
-            return Err(error);
-        }
-    };
-    wanted.answer(&mut connection, answer).await?;
-    if answer != Answer::Connected {
-        return relay::close_after_answer(connection).await;
-    }
-    stream.write_all(wanted.head()).await?;
-    relay::run(connection, stream, Answered::Yes).await
-}
-
-/// Opens a stream, and waits for a session if there is none.
-async fn open(client: &StreamClient) -> io::Result<ByteStream> {
-    let patience = tokio::time::Instant::now() + SESSION_PATIENCE;
-    loop {
-        match client.open() {
-            Ok(stream) => return Ok(stream),
-            Err(error) if !is_passing(error) || tokio::time::Instant::now() >= patience => {
-                return Err(io::Error::other(error));
-            }
-            Err(_) => tokio::time::sleep(SESSION_RETRY_INTERVAL).await,
-        }
-    }
-}
-
-/// Returns whether a session may come soon.
-fn is_passing(error: OpenError) -> bool {
-    use anabranch_net::RefusedStream::SessionOver;
-    matches!(
-        error,
-        OpenError::NotConnected | OpenError::Refused(SessionOver)
-    )
 }

@@ -214,9 +214,8 @@ async fn respond(
     application.write_all(response.as_bytes()).await
 }
 
-// Needs a clock: requests have limits of time.
 #[cfg(test)]
-mod real_time_tests {
+mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Wanted {
@@ -293,7 +292,7 @@ mod real_time_tests {
         (wanted, heard)
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_is_no_request_for_a_proxy_is_refused() {
         for text in [
             "GET /film.ts HTTP/1.1\r\n\r\n",
@@ -313,7 +312,7 @@ mod real_time_tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn heads_are_bounded_in_bytes_and_fields() {
         let long = format!("GET http://a/{} HTTP/1.1\r\n", "x".repeat(MAX_HEAD_BYTES));
         let many = "A: b\r\n".repeat(MAX_FIELDS + 1);
@@ -341,7 +340,7 @@ mod real_time_tests {
         );
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_head_that_is_not_complete_in_time_is_refused_although_it_grows() {
         let limit = Duration::from_millis(300);
         let (wanted, said) = heard(limit, b"GET http://a/ HTTP/1.1\r\nA: ", false).await;

@@ -10,17 +10,21 @@
 //! | `reach.rs` | special addresses, which a rule must name |
 //! | `journal.rs` | a record of connections and refusals |
 //! | `resolver.rs` | the addresses of names, with a bound for each peer |
+//! | `connection.rs` | connections of applications and targets |
+//! | `proxy.rs` | the proxy's end of connections |
 //! | `relay.rs` | bytes from a connection to a stream and back |
 //! | `socks5.rs`, `http.rs` | the protocols between applications and a proxy |
 //! | `udp.rs`, `udp/` | UDP flows |
 //! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 
+mod connection;
 mod destination;
 pub mod http;
 mod journal;
 pub mod policy;
+pub mod proxy;
 mod reach;
-pub mod relay;
+mod relay;
 pub mod request;
 mod resolver;
 pub mod socks5;
@@ -28,6 +32,8 @@ pub mod streams;
 mod surroundings;
 pub mod tun;
 pub mod udp;
+#[cfg(test)]
+mod world;
 
 use std::io;
 

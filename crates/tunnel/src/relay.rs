@@ -6,11 +6,9 @@ use std::io::{self, IoSlice};
 
 use anabranch_net::{ByteStream, StreamReader, StreamWriter};
 use bytes::{Buf, Bytes, BytesMut};
-use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
 
+use super::connection::{Connection, ReadHalf, WriteHalf};
 use super::http;
 use super::request::Answer;
 
@@ -23,17 +21,6 @@ const MIN_ROOM_BYTES: usize = BUFFER_BYTES / 4;
 const MAX_FULL_COUNT: usize = 32;
 /// Maximum bytes of a write: as many messages as a system call takes.
 const WRITE_BYTES: usize = 80 << 10;
-/// Idle time before keep-alive probes. A vanished application is noticed some minutes later.
-const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
-
-/// Maximum bytes that a socket holds beyond those in flight. Otherwise the system fills its whole
-/// send buffer, some 4 MB, for a peer that does not read. The limit costs no throughput, since it
-/// does not cover bytes in flight. HTTP/2 servers use the same value (chosen).
-const MAX_UNSENT_BYTES: u32 = 128 << 10;
-/// Send and receive buffers of a narrow connection; Linux counts twice as much. At a round trip of
-/// 20 ms they carry some 50 Mbit/s.
-const NARROW_BUFFER_BYTES: usize = 128 << 10;
-
 /// Maximum bytes that a refused application may send before the connection is closed.
 const MAX_UNHEARD_BYTES: u64 = 1 << 20;
 /// Longest wait until a refused application closes.
@@ -42,33 +29,6 @@ const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 const FIRST_BYTES: usize = 16;
 /// Longest wait for them, if the application sends first.
 const FIRST_PATIENCE: Duration = Duration::from_millis(500);
-
-/// Configures a connection: data is sent at once, and a dead peer is noticed.
-pub fn set_up(connection: &TcpStream) -> io::Result<()> {
-    connection.set_nodelay(true)?;
-    let socket = SockRef::from(connection);
-    limit_unsent(&socket)?;
-    let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE_AFTER);
-    socket.set_tcp_keepalive(&keep_alive)
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn limit_unsent(socket: &SockRef<'_>) -> io::Result<()> {
-    socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
-}
-
-/// Does nothing: other systems have buffers of a fixed size.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn limit_unsent(_: &SockRef<'_>) -> io::Result<()> {
-    Ok(())
-}
-
-/// Limits the system's memory for a connection, including bytes in flight and received ones.
-pub fn make_narrow(connection: &TcpStream) -> io::Result<()> {
-    let socket = SockRef::from(connection);
-    socket.set_send_buffer_size(NARROW_BUFFER_BYTES)?;
-    socket.set_recv_buffer_size(NARROW_BUFFER_BYTES)
-}
 
 /// State of the server's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +42,7 @@ pub enum Answered {
 /// Carries bytes in both directions until both have ended. Each direction ends by itself; an abort
 /// on one side aborts the other.
 pub async fn run(
-    mut connection: TcpStream,
+    mut connection: Connection,
     mut stream: ByteStream,
     answered: Answered,
 ) -> io::Result<()> {
@@ -103,18 +63,18 @@ pub async fn run(
     let carried = tokio::try_join!(there, back);
     if carried.is_err() {
         match refused {
-            Some(answer) if speaks_http(&connection, &first).await => {
+            Some(answer) if speaks_http(&mut connection, &first).await => {
                 http::respond_unconnected(&mut connection, answer).await?;
                 close_after_answer(connection).await?;
             }
-            _ => reset(&connection),
+            _ => connection.reset(),
         }
     }
     carried.map(|_| ())
 }
 
 /// Returns whether an application has sent an HTTP request. `first` are its bytes that have left.
-async fn speaks_http(connection: &TcpStream, first: &[u8]) -> bool {
+async fn speaks_http(connection: &mut Connection, first: &[u8]) -> bool {
     if !first.is_empty() {
         return http::begins_request(first);
     }
@@ -219,7 +179,7 @@ impl Buf for Pieces {
 
 /// Closes a connection whose application got a reason. Unread bytes would otherwise cause a reset,
 /// which may discard the reason.
-pub async fn close_after_answer(mut connection: TcpStream) -> io::Result<()> {
+pub async fn close_after_answer(mut connection: Connection) -> io::Result<()> {
     connection.shutdown().await?;
     let mut rest = (&mut connection).take(MAX_UNHEARD_BYTES);
     let mut nowhere = tokio::io::sink();
@@ -229,74 +189,9 @@ pub async fn close_after_answer(mut connection: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the connection end with a reset when it is dropped, because its data is incomplete.
-pub fn reset(connection: &TcpStream) {
-    // A connection that is gone needs none.
-    let _ = SockRef::from(connection).set_linger(Some(Duration::ZERO));
-}
-
-// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod real_time_tests {
+mod tests {
     use super::*;
-
-    /// Returns both ends of a connection.
-    async fn pair() -> (TcpStream, TcpStream) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap());
-        let (client, server) = tokio::join!(client, listener.accept());
-        (client.unwrap(), server.unwrap().0)
-    }
-
-    /// Writes until the connection takes nothing for a while. Returns the number of bytes that it
-    /// took.
-    async fn taken(connection: &mut TcpStream) -> usize {
-        let bytes = vec![7; WRITE_BYTES];
-        let mut taken = 0;
-        while let Ok(written) =
-            tokio::time::timeout(Duration::from_millis(500), connection.write(&bytes)).await
-        {
-            taken += written.unwrap();
-        }
-        taken
-    }
-
-    /// An attack found by the audit: 4 MB of the system's memory for each target that does not
-    /// read.
-    #[tokio::test]
-    async fn a_target_that_does_not_read_takes_less_than_half_a_megabyte() {
-        let (mut connection, _target) = pair().await;
-        set_up(&connection).unwrap();
-        let taken = taken(&mut connection).await;
-        // Includes the window that the target's own system offers.
-        assert!((1..512 << 10).contains(&taken), "{taken} bytes");
-    }
-
-    /// A target that reads fast at first makes the system enlarge the buffers, and then stops.
-    #[tokio::test]
-    async fn a_narrow_connection_takes_little_both_ways_after_it_was_fast() {
-        const FAST_BYTES: usize = 16 << 20;
-        let (mut connection, mut target) = pair().await;
-        set_up(&connection).unwrap();
-        make_narrow(&connection).unwrap();
-        let bytes = vec![7; FAST_BYTES];
-        let mut read = vec![0; FAST_BYTES];
-        for (from, to) in [(0, 1), (1, 0)] {
-            let mut ends = [&mut connection, &mut target];
-            let [writer, reader] = ends.get_disjoint_mut([from, to]).unwrap();
-            let both = tokio::join!(writer.write_all(&bytes), reader.read_exact(&mut read));
-            both.0.unwrap();
-            both.1.unwrap();
-        }
-        // Unread bytes of the target are in the buffers of both ends.
-        taken(&mut target).await;
-        let unread = rustix::io::ioctl_fionread(&connection).unwrap();
-        let max = 2 * NARROW_BUFFER_BYTES;
-        assert!((1..=max as u64).contains(&unread), "{unread} bytes");
-        let socket = SockRef::from(&connection);
-        assert!(socket.send_buffer_size().unwrap() <= max);
-        assert!(socket.recv_buffer_size().unwrap() <= max);
-    }
 
     #[test]
     fn pieces_are_written_in_order_whatever_a_call_takes() {

@@ -31,7 +31,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of a name's addresses that are used.
 const MAX_ADDRESSES: usize = 32;
 
-type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
+type Found = io::Result<Vec<SocketAddr>>;
+
+/// Begins the look-up of a host and port. The answer comes when the resolver returns.
+type LookUp = dyn Fn(String) -> io::Result<oneshot::Receiver<Found>> + Send + Sync;
 
 /// Resolver of targets.
 pub struct Resolver {
@@ -48,7 +51,7 @@ struct Desk {
     further: Arc<Semaphore>,
 }
 
-/// Permission for one look-up, which moves into its thread.
+/// Permission for one look-up, until its answer comes.
 #[derive(Debug)]
 struct Slot {
     _of_peer: OwnedSemaphorePermit,
@@ -59,15 +62,11 @@ impl Resolver {
     /// Creates a resolver that uses the operating system's `getaddrinfo`, with the order of RFC
     /// 6724.
     pub fn of_system() -> Self {
-        let look_up = |target: &str| {
-            let found = target.to_socket_addrs()?;
-            Ok(found.take(MAX_ADDRESSES).collect())
-        };
-        Resolver::new(look_up, TIMEOUT, MAX_SHARED)
+        Resolver::new(look_up_by_system, TIMEOUT, MAX_SHARED)
     }
 
     fn new(
-        look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+        look_up: impl Fn(String) -> io::Result<oneshot::Receiver<Found>> + Send + Sync + 'static,
         timeout: Duration,
         max_shared: usize,
     ) -> Self {
@@ -94,16 +93,16 @@ impl Resolver {
 
     async fn look_up(&self, peer: &PublicKey, target: String) -> io::Result<Vec<SocketAddr>> {
         let slot = self.slot(peer).await.map_err(io::Error::other)?;
-        let look_up = Arc::clone(&self.look_up);
+        let found = (self.look_up)(target)?;
         let (answer, answered) = oneshot::channel();
-        let resolver = thread::Builder::new().name("resolver".to_owned());
-        resolver.spawn(move || {
-            let found = look_up(&target);
+        // A task of its own, as the request may time out before.
+        tokio::spawn(async move {
+            let found = found.await;
             drop(slot);
-            // The request may have timed out.
             let _ = answer.send(found);
-        })?;
-        answered.await.map_err(io::Error::other)?
+        });
+        let found = answered.await.map_err(io::Error::other)?;
+        found.map_err(io::Error::other)?
     }
 
     /// Waits for a slot of the peer.
@@ -145,6 +144,19 @@ impl Resolver {
     }
 }
 
+/// Looks a name up in a thread.
+fn look_up_by_system(target: String) -> io::Result<oneshot::Receiver<Found>> {
+    let (answer, answered) = oneshot::channel();
+    let resolver = thread::Builder::new().name("resolver".to_owned());
+    resolver.spawn(move || {
+        let found = target.to_socket_addrs();
+        let found = found.map(|found| found.take(MAX_ADDRESSES).collect());
+        // The program may have ended.
+        let _ = answer.send(found);
+    })?;
+    Ok(answered)
+}
+
 impl Desk {
     fn is_idle(&self) -> bool {
         self.first.available_permits() + self.further.available_permits() == 1 + MAX_FURTHER
@@ -157,43 +169,44 @@ impl fmt::Debug for Resolver {
     }
 }
 
-// Needs a clock: a server of names stands still.
 #[cfg(test)]
-mod real_time_tests {
-    use std::sync::Condvar;
+mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use anabranch_secure::SecretKey;
+    use tokio::sync::watch;
 
     use super::*;
 
-    /// Time limit of look-ups that hang. Others take far less, on a busy machine too.
+    /// Time limit of look-ups that hang. Others take no time.
     const SHORT: Duration = Duration::from_secs(1);
-    /// Longest wait of a test on a busy machine.
     const LONG: Duration = Duration::from_secs(20);
 
     /// A name server that does not answer for names beginning with "hang" until it is released.
-    #[derive(Default)]
     struct NameServer {
-        is_released: Mutex<bool>,
-        released: Condvar,
+        released: watch::Sender<bool>,
         hanging_count: AtomicUsize,
     }
 
     impl NameServer {
-        fn look_up(&self, target: &str) -> io::Result<Vec<SocketAddr>> {
-            if target.starts_with("hang") {
-                self.hanging_count.fetch_add(1, Ordering::Relaxed);
-                let is_released = self.is_released.lock().unwrap();
-                drop(self.released.wait_while(is_released, |is| !*is));
-                self.hanging_count.fetch_sub(1, Ordering::Relaxed);
-            }
-            Ok(vec![([192, 0, 2, 1], 80).into()])
+        fn look_up(self: &Arc<Self>, target: &str) -> oneshot::Receiver<Found> {
+            let (answer, answered) = oneshot::channel();
+            let is_hanging = target.starts_with("hang");
+            let server = Arc::clone(self);
+            tokio::spawn(async move {
+                if is_hanging {
+                    server.hanging_count.fetch_add(1, Ordering::Relaxed);
+                    let mut released = server.released.subscribe();
+                    released.wait_for(|is| *is).await.expect("it goes on");
+                    server.hanging_count.fetch_sub(1, Ordering::Relaxed);
+                }
+                let _ = answer.send(Ok(vec![([192, 0, 2, 1], 80).into()]));
+            });
+            answered
         }
 
         fn release(&self) {
-            *self.is_released.lock().unwrap() = true;
-            self.released.notify_all();
+            self.released.send_replace(true);
         }
 
         async fn wait_for_hanging(&self, count: usize) {
@@ -207,9 +220,12 @@ mod real_time_tests {
     }
 
     fn resolver(timeout: Duration, max_shared: usize) -> (Arc<Resolver>, Arc<NameServer>) {
-        let server = Arc::new(NameServer::default());
+        let server = Arc::new(NameServer {
+            released: watch::channel(false).0,
+            hanging_count: AtomicUsize::new(0),
+        });
         let its = Arc::clone(&server);
-        let look_up = move |target: &str| its.look_up(target);
+        let look_up = move |target: String| Ok(its.look_up(&target));
         (
             Arc::new(Resolver::new(look_up, timeout, max_shared)),
             server,
@@ -229,7 +245,7 @@ mod real_time_tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn names_of_one_peer_that_hang_delay_no_other_peers() {
         let (resolver, server) = resolver(LONG, MAX_SHARED);
         // More than a shared pool of 512 threads holds.
@@ -246,7 +262,7 @@ mod real_time_tests {
         server.release();
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_look_up_keeps_its_slot_after_its_request_has_timed_out() {
         let (resolver, server) = resolver(SHORT, MAX_SHARED);
         let its = peer();
@@ -256,7 +272,7 @@ mod real_time_tests {
         let found = resolver.resolve(&its, "a.example:80").await;
         assert_eq!(found.unwrap_err().kind(), io::ErrorKind::TimedOut);
         let hanging = server.hanging_count.load(Ordering::Relaxed);
-        assert_eq!(hanging, 1 + MAX_FURTHER, "no thread beyond the slots");
+        assert_eq!(hanging, 1 + MAX_FURTHER, "no look-up beyond the slots");
         // An address needs no slot.
         assert!(resolver.resolve(&its, "192.0.2.7:80").await.is_ok());
         server.release();
@@ -272,7 +288,7 @@ mod real_time_tests {
         tokio::time::timeout(LONG, forgotten).await.unwrap();
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn many_peers_together_leave_each_other_peer_its_first_slot() {
         let max_shared = 10;
         let (resolver, server) = resolver(LONG, max_shared);

@@ -11,10 +11,10 @@ use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::connection::{Connection, Dialer};
 use super::policy::Policy;
 use super::relay::{self, Answered};
 use super::request::{self, Answer};
@@ -26,20 +26,34 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_WIDE: usize = 16;
 
 /// Serves all streams that are opened.
-pub async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
+pub async fn serve_all(accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
+    serve_by(accepted, policy, Dialer::System).await;
+}
+
+pub(super) async fn serve_by(
+    mut accepted: UnboundedReceiver<Accepted>,
+    policy: Arc<Policy>,
+    dialer: Dialer,
+) {
     let wide = Arc::new(Wide::default());
     while let Some(accepted) = accepted.recv().await {
         let (policy, wide) = (Arc::clone(&policy), Arc::clone(&wide));
+        let dialer = dialer.clone();
         // Both ends of a connection notice its abort.
-        tokio::spawn(async move { serve(accepted, &policy, &wide).await });
+        tokio::spawn(async move { serve(accepted, &policy, &dialer, &wide).await });
     }
 }
 
 /// Connects a stream to the target that it requests.
-async fn serve(accepted: Accepted, policy: &Policy, wide: &Wide) -> io::Result<()> {
+async fn serve(
+    accepted: Accepted,
+    policy: &Policy,
+    dialer: &Dialer,
+    wide: &Wide,
+) -> io::Result<()> {
     let Accepted { peer, mut stream } = accepted;
     let asked = request::in_time(request::read(&mut stream)).await?;
-    match connected(policy, peer, &asked).await {
+    match connected(policy, dialer, peer, &asked).await {
         Ok(connection) => {
             let _place = wide.admit(&peer, &connection)?;
             stream.write_u8(Answer::Connected.to_byte()).await?;
@@ -52,10 +66,15 @@ async fn serve(accepted: Accepted, policy: &Policy, wide: &Wide) -> io::Result<(
     }
 }
 
-async fn connected(policy: &Policy, peer: PublicKey, asked: &str) -> Result<TcpStream, Answer> {
+async fn connected(
+    policy: &Policy,
+    dialer: &Dialer,
+    peer: PublicKey,
+    asked: &str,
+) -> Result<Connection, Answer> {
     let request = policy.request(peer, Transport::Tcp, asked)?;
     let addresses = policy.addresses(&request).await?;
-    let connection = connect(&addresses).await.map_err(|error| {
+    let connection = connect(dialer, &addresses).await.map_err(|error| {
         let answer = Answer::of_error(&error);
         policy.failed(&request, answer);
         answer
@@ -72,7 +91,7 @@ pub async fn try_forward(policy: Arc<Policy>) {
         return;
     };
     let failure = match policy.forward_addresses().await {
-        Ok(addresses) => connect(&addresses)
+        Ok(addresses) => connect(&Dialer::System, &addresses)
             .await
             .err()
             .map(|e| Answer::of_error(&e)),
@@ -94,7 +113,7 @@ impl Wide {
     fn admit(
         &self,
         peer: &PublicKey,
-        connection: &TcpStream,
+        connection: &Connection,
     ) -> io::Result<Option<OwnedSemaphorePermit>> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|_, places| places.available_permits() < MAX_WIDE);
@@ -102,17 +121,17 @@ impl Wide {
         let its = its.or_insert_with(|| Arc::new(Semaphore::new(MAX_WIDE)));
         let place = Arc::clone(its).try_acquire_owned().ok();
         if place.is_none() {
-            relay::make_narrow(connection)?;
+            connection.make_narrow()?;
         }
         Ok(place)
     }
 }
 
 /// Connects to the first of a target's addresses that answers.
-async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(addresses)).await;
+async fn connect(dialer: &Dialer, addresses: &[SocketAddr]) -> io::Result<Connection> {
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, dialer.dial(addresses)).await;
     let connection = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-    relay::set_up(&connection)?;
+    connection.set_up()?;
     Ok(connection)
 }
 
@@ -132,8 +151,11 @@ mod real_time_tests {
         let (wide, peer) = (Wide::default(), SecretKey::generate().public_key());
         let mut held = Vec::new();
         for number in 0..2 * MAX_WIDE {
-            let connection = connect(&[target]).await.unwrap();
-            let buffer = || SockRef::from(&connection).recv_buffer_size().unwrap();
+            let connection = connect(&Dialer::System, &[target]).await.unwrap();
+            let buffer = || match &connection {
+                Connection::System(socket) => SockRef::from(socket).recv_buffer_size().unwrap(),
+                Connection::Memory(_) => unreachable!("a real one"),
+            };
             let before = buffer();
             let place = wide.admit(&peer, &connection).unwrap();
             assert_eq!(place.is_some(), number < MAX_WIDE);
@@ -141,7 +163,7 @@ mod real_time_tests {
             held.push((place, connection));
         }
         let other = SecretKey::generate().public_key();
-        let connection = connect(&[target]).await.unwrap();
+        let connection = connect(&Dialer::System, &[target]).await.unwrap();
         assert!(wide.admit(&other, &connection).unwrap().is_some());
         assert!(wide.admit(&peer, &connection).unwrap().is_none());
         held.remove(0);

@@ -15,12 +15,14 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `meter.rs` | counts and maximum rate of a rule's datagrams |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
+//! | `flow_socket.rs` | the server's socket of a flow |
 //! | `port.rs` | a port of the proxy, and the address that answers leave from |
 //! | `client.rs`, `server.rs` | the tasks of proxy and server |
 
 pub mod client;
 #[cfg(test)]
 mod end_to_end;
+mod flow_socket;
 mod flows;
 pub mod message;
 mod meter;

@@ -15,6 +15,8 @@ use super::message::{self, Message};
 use super::port::Port;
 use super::{FlowMeter, MAX_BATCH, Rule, set_up, with_buffer};
 use crate::tun;
+#[cfg(test)]
+use crate::world::datagrams::MemorySocket;
 
 /// The open ports, with their rules.
 #[derive(Debug)]
@@ -60,6 +62,18 @@ impl Ports {
     /// Returns the counts of all rules, which go on while the ports are used.
     pub fn meters(&self) -> Vec<FlowMeter> {
         self.0.iter().map(|port| port.meter.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+impl OpenPort {
+    /// Returns a port in memory.
+    pub(super) fn in_memory(rule: &Rule, socket: MemorySocket) -> Self {
+        OpenPort {
+            meter: FlowMeter::new(rule.name(), rule.max_rate),
+            rule: rule.clone(),
+            socket: Port::Memory(socket),
+        }
     }
 }
 

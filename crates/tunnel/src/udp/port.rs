@@ -7,12 +7,19 @@ use anabranch_net::local_address;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+#[cfg(test)]
+use crate::world::datagrams::MemorySocket;
+
 /// The socket of a port.
 #[derive(Debug)]
-pub(super) struct Port {
-    socket: UdpSocket,
-    /// Whether the socket reports the local address of each datagram.
-    is_reported: bool,
+pub(super) enum Port {
+    System {
+        socket: UdpSocket,
+        /// Whether the socket reports the local address of each datagram.
+        is_reported: bool,
+    },
+    #[cfg(test)]
+    Memory(MemorySocket),
 }
 
 impl Port {
@@ -23,18 +30,29 @@ impl Port {
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
         let is_reported = local_address::enable(&socket, socket.local_addr()?)?;
-        Ok(Port {
+        Ok(Port::System {
             socket,
             is_reported,
         })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        match self {
+            Port::System { socket, .. } => socket.local_addr(),
+            #[cfg(test)]
+            Port::Memory(socket) => Ok(socket.local_addr()),
+        }
     }
 
     pub(super) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        match self {
+            Port::System { socket, .. } => socket.readable().await,
+            #[cfg(test)]
+            Port::Memory(socket) => {
+                socket.readable().await;
+                Ok(())
+            }
+        }
     }
 
     /// Returns the next datagram's length, its source, and its local address unless the port has
@@ -43,13 +61,21 @@ impl Port {
         &self,
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
-        if !self.is_reported {
-            let (length, from) = self.socket.try_recv_from(buffer)?;
-            return Ok((length, from, None));
+        match self {
+            Port::System {
+                socket,
+                is_reported: true,
+            } => socket.try_io(Interest::READABLE, || local_address::recv(socket, buffer)),
+            Port::System { socket, .. } => {
+                let (length, from) = socket.try_recv_from(buffer)?;
+                Ok((length, from, None))
+            }
+            #[cfg(test)]
+            Port::Memory(socket) => {
+                let (length, from) = socket.try_recv_from(buffer)?;
+                Ok((length, from, None))
+            }
         }
-        self.socket.try_io(Interest::READABLE, || {
-            local_address::recv(&self.socket, buffer)
-        })
     }
 
     /// Sends a datagram from the local address of an earlier one.
@@ -59,12 +85,21 @@ impl Port {
         to: SocketAddr,
         from: Option<IpAddr>,
     ) -> io::Result<()> {
-        if from.is_none() {
-            self.socket.send_to(bytes, to).await?;
-            return Ok(());
+        match self {
+            Port::System { socket, .. } if from.is_none() => {
+                socket.send_to(bytes, to).await?;
+                Ok(())
+            }
+            Port::System { socket, .. } => {
+                let send = || local_address::send(socket, bytes, to, from);
+                socket.async_io(Interest::WRITABLE, send).await
+            }
+            #[cfg(test)]
+            Port::Memory(socket) => {
+                socket.send_to(bytes, to);
+                Ok(())
+            }
         }
-        let send = || local_address::send(&self.socket, bytes, to, from);
-        self.socket.async_io(Interest::WRITABLE, send).await
     }
 }
 

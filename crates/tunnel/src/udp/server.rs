@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,16 +9,16 @@ use anabranch_net::{AcceptedDatagrams, DatagramChannel, DatagramOptions};
 use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
 use bytes::Bytes;
-use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::flow_socket::FlowSocket;
 use super::message::{self, Message};
-use super::{FlowOptions, IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
+use super::{FlowOptions, IDLE_AFTER, MAX_BATCH, MAX_FLOWS, with_buffer};
+use crate::connection::Dialer;
 use crate::policy::{Policy, Request};
-use crate::request::Answer;
 use crate::tun;
 
 /// Maximum number of datagrams that wait for a flow's target or socket; more are dropped.
@@ -31,9 +30,18 @@ pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// Serves all sessions that are opened; their IP packets go through the gate, if there is one.
 pub async fn serve_all(
+    accepted: UnboundedReceiver<AcceptedDatagrams>,
+    policy: Arc<Policy>,
+    gate: Option<Arc<tun::server::Gate>>,
+) {
+    serve_by(accepted, policy, gate, Dialer::System).await;
+}
+
+pub(crate) async fn serve_by(
     mut accepted: UnboundedReceiver<AcceptedDatagrams>,
     policy: Arc<Policy>,
     gate: Option<Arc<tun::server::Gate>>,
+    dialer: Dialer,
 ) {
     while let Some(AcceptedDatagrams { peer, channel }) = accepted.recv().await {
         let server = ServerEnd {
@@ -41,6 +49,7 @@ pub async fn serve_all(
             peer,
             channel,
             policy: Arc::clone(&policy),
+            dialer: dialer.clone(),
             flows: BTreeMap::new(),
             room: Arc::new(Semaphore::new(MAX_QUEUED_BYTES)),
             began_at: Instant::now(),
@@ -55,6 +64,7 @@ pub(super) struct ServerEnd {
     pub(super) channel: DatagramChannel,
     pub(super) tun: tun::server::Member,
     pub(super) policy: Arc<Policy>,
+    pub(super) dialer: Dialer,
     pub(super) flows: BTreeMap<u32, Flow>,
     /// Room for bytes in the queues of all flows.
     pub(super) room: Arc<Semaphore>,
@@ -172,7 +182,7 @@ impl ServerEnd {
             millis: AtomicU64::new(0),
         });
         used.set();
-        let policy = Arc::clone(&self.policy);
+        let (policy, dialer) = (Arc::clone(&self.policy), self.dialer.clone());
         let last_use = Arc::clone(&used);
         let answers = Answers {
             number,
@@ -182,7 +192,7 @@ impl ServerEnd {
         let carried = tokio::spawn(async move {
             let connected = async {
                 let addresses = policy.addresses(&request).await?;
-                let (socket, address) = connect(&addresses).await?;
+                let (socket, address) = FlowSocket::connect(&dialer, &addresses).await?;
                 policy.connected(&request, address);
                 Ok(socket)
             };
@@ -199,23 +209,6 @@ impl ServerEnd {
     }
 }
 
-/// Returns a socket to the first of a target's addresses that has a route.
-async fn connect(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), Answer> {
-    for address in addresses {
-        let any: SocketAddr = match address {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(any).await;
-        let socket = socket.map_err(|_| Answer::Unreachable)?;
-        if socket.connect(address).await.is_ok() {
-            set_up(&socket);
-            return Ok((socket, *address));
-        }
-    }
-    Err(Answer::Unreachable)
-}
-
 /// The way back of a flow's datagrams.
 struct Answers {
     number: u32,
@@ -225,7 +218,7 @@ struct Answers {
 
 /// Carries a flow's datagrams both ways until it is idle, or its queue is closed.
 async fn carry(
-    socket: &UdpSocket,
+    socket: &FlowSocket,
     mut datagrams: Receiver<Queued>,
     answers: &Answers,
     used: &LastUse,
@@ -251,7 +244,7 @@ async fn carry(
 }
 
 impl Answers {
-    fn take_all(&self, socket: &UdpSocket) {
+    fn take_all(&self, socket: &FlowSocket) {
         for _ in 0..MAX_BATCH {
             let taken = with_buffer(|buffer| {
                 let length = socket.try_recv(buffer)?;
