@@ -71,8 +71,11 @@ impl<L: Load> ClientRole<L> {
         }
     }
 
-    /// Returns the time of the next fresh port.
+    /// Returns the time of the next fresh port; `None` at the end, which brings none.
     pub(super) fn fresh_port_at(&self) -> Option<Instant> {
+        if self.closing_at.is_some() {
+            return None;
+        }
         let paths = self.paths.iter();
         paths.filter_map(|managed| managed.fresh_port.due_at).min()
     }

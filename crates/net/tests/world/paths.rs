@@ -48,6 +48,21 @@ fn a_path_behind_a_stuck_translation_comes_back() {
     }
 }
 
+/// A process that asked for turns in the past would loop without end, which panics in a world.
+#[test]
+fn a_sender_that_closes_behind_a_stuck_translation_waits() {
+    let bed = Bed::new(32, &[line(10, 20).behind(Nat::default())]);
+    let (_receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    bed.send_for(&sender, millis(500));
+    bed.lines[0].stick();
+    bed.send_for(&sender, millis(2_500));
+    let began_at = bed.world.now();
+    sender.finish();
+    let took = (bed.world.now() - began_at).as_secs_f64();
+    assert!((2.9..3.2).contains(&took), "{took} s");
+}
+
 #[test]
 fn a_path_that_dies_costs_no_frame() {
     let bed = Bed::new(2, &[line(6, 5), line(6, 15)]);
