@@ -1,11 +1,13 @@
 //! Random worlds of whole programs, and the properties that hold in all of them.
 //!
-//! One to three cameras send to one studio: over lines behind NATs that change, by TCP while UDP is
-//! blocked, after pairing, through restarts of either end, changes of keys, and beside a bystander.
+//! One to three cameras send to one studio: over lines behind NATs that change or get stuck, by TCP
+//! while UDP is blocked, after pairing, through restarts of either end, changes of keys, beside a
+//! bystander, and beside an allowed peer that is hostile.
 //! `WORLD_SEEDS=100000 cargo test -p anabranch-net --test tests world::swarm` runs more worlds. A
 //! failure prints its seed; `WORLD_SEED=7` runs that world alone.
 
 mod camera;
+mod intruder;
 mod mischief;
 mod studio;
 
@@ -18,6 +20,7 @@ use anabranch_units::{DataRate, Duration, Rng, Seed};
 
 use super::bed::{FRAME_INTERVAL, millis};
 use camera::{Camera, Disturbance};
+use intruder::Intruder;
 use mischief::{Mischief, Seen};
 use studio::Studio;
 
@@ -36,6 +39,13 @@ const LONG_BLOCK: u64 = 180;
 /// Time after which both ends have changed their keys: they have sealed with them for two minutes.
 const KEY_LIFETIME: Duration = Duration::from_secs(130);
 
+/// Time after which paths behind stuck translators have other ports: a second until they are
+/// silent, and pauses of 3 s and 6 s.
+const STUCK_LIFETIME: Duration = Duration::from_secs(15);
+/// More calm ticks after that: the only path of a camera may start again from 139 kbit/s after
+/// 2.8 Mbit/s, and needs some seconds for the 2 Mbit/s of its frames.
+const STUCK_TICKS: u64 = 250;
+
 /// Events that disturb the studio for a while.
 #[derive(Clone, Copy, Debug)]
 enum Outage {
@@ -52,9 +62,12 @@ struct Swarm {
     studio: Studio,
     outage: Option<(Outage, u64)>,
     seen: Arc<Mutex<Seen>>,
+    intruder: Option<Intruder>,
     passes_on: bool,
     /// Whether the disturbances are followed by a wait for the keys to change.
     changes_keys: bool,
+    /// Whether a translator was stuck.
+    was_stuck: bool,
 }
 
 impl Swarm {
@@ -77,11 +90,15 @@ impl Swarm {
         } else {
             TcpFallback::Off
         };
+        let mut own = Seed(seed).derive("intruder").rng();
+        let intruder = || Intruder::new(&world, studio.address(), studio::NAME);
         let mut swarm = Swarm {
+            intruder: own.chance(0.25).then(intruder),
             cameras: (0..1 + rng.below(3))
                 .map(|index| Camera::new(&world, index, tcp))
                 .collect(),
             changes_keys: rng.chance(0.03),
+            was_stuck: false,
             world,
             rng,
             studio,
@@ -107,6 +124,8 @@ impl Swarm {
             }
         }
         self.studio.allowed = self.cameras.iter().map(|camera| camera.key).collect();
+        self.studio.intruder = self.intruder.as_ref().map(Intruder::key);
+        self.studio.allowed.extend(self.studio.intruder);
         if self.rng.chance(0.3) {
             let code = PairingCode::generate();
             self.studio.allowed.remove(0);
@@ -138,6 +157,7 @@ impl Swarm {
                 }
                 None if may_begin && self.rng.chance(0.03) => {
                     let (disturbance, lasts) = self.any_disturbance(index, tick);
+                    self.was_stuck |= matches!(disturbance, Disturbance::Stick(_));
                     let camera = &mut self.cameras[index];
                     camera.disturb(disturbance);
                     camera.present = Some((disturbance, (tick + lasts).min(DISTURBED_TICKS)));
@@ -195,12 +215,29 @@ impl Swarm {
         cameras.iter().for_each(Camera::check_sockets);
     }
 
+    /// Returns the number of ticks of this world, which is known when the disturbances are over.
+    fn tick_count(&self) -> u64 {
+        if self.was_stuck {
+            TICKS + STUCK_TICKS
+        } else {
+            TICKS
+        }
+    }
+
     fn run(&mut self) {
-        for tick in 0..TICKS {
-            if tick == DISTURBED_TICKS && self.changes_keys {
-                self.world.run_for(KEY_LIFETIME);
+        for tick in 0.. {
+            if tick >= self.tick_count() {
+                break;
             }
             self.disturb(tick);
+            if tick == DISTURBED_TICKS && self.changes_keys {
+                self.world.run_for(KEY_LIFETIME);
+            } else if tick == DISTURBED_TICKS && self.was_stuck {
+                self.world.run_for(STUCK_LIFETIME);
+            }
+            if let Some(intruder) = &mut self.intruder {
+                intruder.act(self.world.now());
+            }
             for camera in &mut self.cameras {
                 camera.send(tick);
             }
@@ -219,7 +256,9 @@ impl Swarm {
                 .into_iter()
                 .flatten()
                 .filter_map(|number| camera.tick_of(*number));
-            let count = ticks.filter(|tick| *tick >= TICKS - LAST_TICKS).count() as u64;
+            let count = ticks
+                .filter(|tick| *tick >= self.tick_count() - LAST_TICKS)
+                .count() as u64;
             assert!(
                 count >= LEAST_COUNT,
                 "{count} of the last {LAST_TICKS} frames"
@@ -240,6 +279,7 @@ impl Swarm {
     /// Ends all programs.
     fn finish(&mut self) {
         self.cameras.iter_mut().for_each(Camera::finish);
+        self.intruder.iter().for_each(Intruder::check_sessions);
         let seen = self.seen.lock().expect("no panic");
         seen.check_retries();
         if !self.passes_on {

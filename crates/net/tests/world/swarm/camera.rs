@@ -15,6 +15,7 @@ const NUMBERS: u64 = 1_000_000;
 pub enum Disturbance {
     Unplug(usize),
     Rebind(usize),
+    Stick(usize),
     BlockUdp(usize),
     BlockAllUdp,
     BlockTcp(usize),
@@ -28,7 +29,7 @@ pub enum Disturbance {
 impl Disturbance {
     pub fn any(rng: &mut Rng, line_count: usize) -> Self {
         let line = rng.below(line_count as u64) as usize;
-        match rng.below(9) {
+        match rng.below(10) {
             0 => Disturbance::Unplug(line),
             1 => Disturbance::Rebind(line),
             2 => Disturbance::BlockUdp(line),
@@ -37,6 +38,7 @@ impl Disturbance {
             5 => Disturbance::Shrink(line),
             6 => Disturbance::Stop,
             7 => Disturbance::Kill,
+            8 => Disturbance::Stick(line),
             _ => Disturbance::Late,
         }
     }
@@ -132,6 +134,7 @@ impl Camera {
         match disturbance {
             Disturbance::Unplug(line) => self.lines[line].unplug(),
             Disturbance::Rebind(line) => self.lines[line].rebind(),
+            Disturbance::Stick(line) => self.lines[line].stick(),
             Disturbance::BlockUdp(line) => self.lines[line].block_udp(true),
             Disturbance::BlockAllUdp => self.lines.iter().for_each(|line| line.block_udp(true)),
             Disturbance::BlockTcp(line) => self.lines[line].block_tcp(true),
@@ -151,7 +154,7 @@ impl Camera {
     pub fn calm(&mut self, disturbance: Disturbance) -> bool {
         match disturbance {
             Disturbance::Unplug(line) => self.lines[line].plug(),
-            Disturbance::Rebind(_) => {}
+            Disturbance::Rebind(_) | Disturbance::Stick(_) => {}
             Disturbance::BlockUdp(line) => self.lines[line].block_udp(false),
             Disturbance::BlockAllUdp => self.lines.iter().for_each(|line| line.block_udp(false)),
             Disturbance::BlockTcp(line) => self.lines[line].block_tcp(false),

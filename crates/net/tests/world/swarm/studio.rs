@@ -40,6 +40,8 @@ pub struct Studio {
     max_sessions: usize,
     /// Keys that are allowed.
     pub allowed: Vec<PublicKey>,
+    /// One of them that is hostile: its frames may be anything.
+    pub intruder: Option<PublicKey>,
     /// Code for a camera that is not allowed yet.
     pub code: Option<PairingCode>,
     /// Frames of each camera that any program has handed out.
@@ -60,6 +62,7 @@ impl Studio {
             listens_by_tcp,
             max_sessions,
             allowed: Vec::new(),
+            intruder: None,
             code: None,
             received: BTreeMap::new(),
             was_restarted: false,
@@ -127,6 +130,9 @@ impl Studio {
                 let Event::FrameReceived(frame) = event else {
                     continue;
                 };
+                if self.intruder == Some(peer) {
+                    continue;
+                }
                 let number = number_of(&frame);
                 assert_eq!(owner_of(number), Some(peer), "{number} of another camera");
                 let frames = program.frames.entry(peer).or_default();
@@ -169,6 +175,10 @@ impl Studio {
         assert!(tables.candidates <= MAX_CANDIDATES, "{tables:?}");
         assert!(tables.displaced <= MAX_OLD_SESSIONS, "{tables:?}");
         assert!(tables.ended <= MAX_OLD_SESSIONS, "{tables:?}");
+        for session in &program.sessions {
+            let counted = session.reception.snapshot().session;
+            assert!(counted.reassembly_peak_bytes <= MAX_WAITING_BYTES);
+        }
         let held = self.machine.socket_count();
         assert!(
             held <= 2 + 2 * path_count,
