@@ -114,7 +114,8 @@ uninstall() {
     done <"$list"
     rm -f "$list"
     # Folders that nothing else uses, innermost first.
-    for place in share/anabranch share/doc/anabranch share/man/man1 share/man \
+    for place in share/anabranch share/doc/anabranch/operations share/doc/anabranch \
+        share/man/man1 share/man \
         share/bash-completion/completions share/bash-completion share/zsh/site-functions share/zsh \
         share/fish/vendor_completions.d share/fish share/doc share bin; do
         rmdir "$prefix/$place" 2>/dev/null || true

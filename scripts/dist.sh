@@ -143,13 +143,14 @@ pages() {
 lay_out() {
     local program
     rm -rf "$2"
-    mkdir -p "$2/bin" "$2/share/doc/anabranch"
+    mkdir -p "$2/bin" "$2/share/doc/anabranch/operations"
     for program in "${programs[@]}"; do
         install -m 755 "$(folder_of "$1")/$program" "$2/bin/$program"
     done
     cp -R "$stage/share/." "$2/share/"
-    install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/operations.md \
-        docs/compatibility.md packaging/grafana.json "$2/share/doc/anabranch/"
+    install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/compatibility.md \
+        packaging/grafana.json "$2/share/doc/anabranch/"
+    install -m 644 docs/operations/*.md "$2/share/doc/anabranch/operations/"
 }
 
 archives() {

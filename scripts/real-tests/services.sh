@@ -1,5 +1,5 @@
-# Recipes of docs/services.md: other people's services, unchanged, behind a tunnel over two emulated
-# links. One link is dead for two seconds.
+# Recipes of docs/operations/services.md: other people's services, unchanged, behind a tunnel over
+# two emulated links. One link is dead for two seconds.
 
 group service_srt beside
 needs service_srt ffmpeg=ffmpeg ffprobe=ffmpeg srt-live-transmit=srt-tools

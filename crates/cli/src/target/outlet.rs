@@ -56,7 +56,7 @@ impl FromStr for TargetName {
         if text.starts_with("zmq:") || text.starts_with("tcp:") {
             return Err(
                 "ffmpeg takes commands for its filters by zmq, and none for its encoders: let \
-                 --encode run an encoder whose bitrate can change (docs/operations.md)"
+                 --encode run an encoder whose bitrate can change (docs/operations/encoder.md)"
                     .to_owned(),
             );
         }
