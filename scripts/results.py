@@ -222,10 +222,13 @@ def rmcat(comparison):
 def pictures(report, folder):
     """Takes pictures out of the report: each claim's first one of the last column."""
     for name, claim in PICTURES:
-        section = re.search(rf'<section id="{claim}">.*?</section>', report, re.S)
-        drawn = re.findall(r"<h4>.*?<figure[^>]*>(<svg.*?</svg>)", section[0], re.S) if section else []
-        if drawn:
-            (folder / name).write_text(drawn[-1] + "\n")
+        section = re.search(rf'<section id="{claim}"[^>]*>.*?</section>', report, re.S)
+        if section is None:
+            continue
+        drawn = re.findall(r"<h4>.*?<figure[^>]*>(<svg.*?</svg>)", section[0], re.S)
+        if not drawn:
+            sys.exit(f"the report has no picture of {claim}")
+        (folder / name).write_text(drawn[-1] + "\n")
 
 
 def main(folder, path):
