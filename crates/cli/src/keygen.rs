@@ -4,14 +4,15 @@ use core::fmt::Display;
 use core::marker::PhantomData;
 use core::str::FromStr;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind as IoErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_observe::Token;
 use anabranch_secure::{PublicKey, SecretKey};
+use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::Duration;
@@ -130,9 +131,7 @@ pub(crate) fn read_or_make_token(path: &Path) -> anyhow::Result<Token> {
 fn make_secret(path: &Path, text: &str, of: &SecretKind) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         let shown = folder.display();
-        let mut private = DirBuilder::new();
-        let made = private.recursive(true).mode(0o700).create(folder);
-        made.with_context(|| format!("cannot make {shown}"))?;
+        make_private_folder(folder).with_context(|| format!("cannot make {shown}"))?;
     }
     write_secret(path, text, false, of)?;
     print::note(format_args!("made the {} {}", of.noun, path.display()));

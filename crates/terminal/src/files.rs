@@ -1,8 +1,9 @@
-//! Checks of files and installed programs, before the work that needs them.
+//! Private folders, and checks of files and installed programs before the work that needs them.
 
 use std::env;
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -29,6 +30,15 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
         let _ = fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Makes a folder that only this user may open, and those above it. One that is there stays as it
+/// is.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Checks that no other user can change a file, nor put another one in its place: this user or root

@@ -1,13 +1,14 @@
 //! `recv --pair`: a link with which one sender registers.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_net::{PairingOutcome, Receiver};
 use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
@@ -81,9 +82,7 @@ impl PairArguments {
         );
         let context = || format!("cannot make {}", list.display());
         if let Some(folder) = list.parent() {
-            let mut private = DirBuilder::new();
-            let made = private.recursive(true).mode(0o700).create(folder);
-            made.with_context(context)?;
+            make_private_folder(folder).with_context(context)?;
         }
         if !list.exists() {
             let mut private = OpenOptions::new();

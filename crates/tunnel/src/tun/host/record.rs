@@ -1,10 +1,11 @@
 //! Changes, which a file keeps for the case that this program cannot undo them.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
 use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
@@ -38,9 +39,7 @@ impl Record {
     fn open_in(folder: &Path, file_name: &str) -> anyhow::Result<Record> {
         let path = folder.join(file_name);
         let context = || format!("it takes root: cannot write {}", path.display());
-        let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(folder);
-        made.with_context(context)?;
+        make_private_folder(folder).with_context(context)?;
         check_owner(folder, &fs::symlink_metadata(folder)?)?;
         let mut file = loop {
             let mut options = OpenOptions::new();
