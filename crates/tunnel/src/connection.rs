@@ -164,8 +164,8 @@ macro_rules! with_inner {
 }
 
 macro_rules! reads {
-    ($($kind:ident),*) => {$(
-        impl AsyncRead for reads!(@of $kind) {
+    ($($kind:ident: $end:ty),*) => {$(
+        impl AsyncRead for $end {
             fn poll_read(
                 self: Pin<&mut Self>,
                 context: &mut Context<'_>,
@@ -177,13 +177,11 @@ macro_rules! reads {
             }
         }
     )*};
-    (@of Connection) => { Connection };
-    (@of ReadHalf) => { ReadHalf<'_> };
 }
 
 macro_rules! writes {
-    ($($kind:ident),*) => {$(
-        impl AsyncWrite for writes!(@of $kind) {
+    ($($kind:ident: $end:ty),*) => {$(
+        impl AsyncWrite for $end {
             fn poll_write(
                 self: Pin<&mut Self>,
                 context: &mut Context<'_>,
@@ -225,12 +223,10 @@ macro_rules! writes {
             }
         }
     )*};
-    (@of Connection) => { Connection };
-    (@of WriteHalf) => { WriteHalf<'_> };
 }
 
-reads!(Connection, ReadHalf);
-writes!(Connection, WriteHalf);
+reads!(Connection: Connection, ReadHalf: ReadHalf<'_>);
+writes!(Connection: Connection, WriteHalf: WriteHalf<'_>);
 
 // Needs a clock: connections are real ones.
 #[cfg(test)]
