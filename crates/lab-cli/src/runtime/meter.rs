@@ -128,10 +128,14 @@ impl Meter {
         Some((self.recording.as_mut()?, Instant::from_nanos(since)))
     }
 
+    /// Returns the number of a frame of the present session, counted over all sessions.
+    fn index_of(&self, frame: FrameId) -> u64 {
+        self.first_frames.last().expect("there is a first session") + frame.0
+    }
+
     fn fragment(&self, frame: FrameId, fragment: u16) -> FragmentId {
-        let first = self.first_frames.last().copied().unwrap_or(0);
         FragmentId {
-            frame: (first + frame.0) as u32,
+            frame: self.index_of(frame) as u32,
             fragment,
         }
     }
@@ -191,20 +195,20 @@ impl Meter {
         size_bytes: u32,
         importance: Importance,
     ) {
-        let first = self.first_frames.last().copied().unwrap_or(0);
+        let index = self.index_of(id);
         let Some((recording, captured_at)) = self.recording(now) else {
             return;
         };
         let frame = FrameEvent {
             flow: FLOW,
-            index: first + id.0,
+            index,
             captured_at,
             size_bytes,
             importance,
         };
         recording.observer().on_frame_captured(&frame);
         self.open_frames.push_back(frame);
-        self.captured_count = frame.index + 1;
+        self.captured_count = index + 1;
     }
 
     /// Handles the outcome of a frame at the receiver, in its session of this index.
@@ -252,9 +256,9 @@ impl Meter {
 
     /// Returns whether a key frame after this one may still arrive.
     pub(super) fn has_later_key(&self, id: FrameId) -> bool {
-        let first = self.first_frames.last().copied().unwrap_or(0);
+        let index = self.index_of(id);
         let mut open = self.open_frames.iter();
-        open.any(|frame| frame.index > first + id.0 && frame.importance.is_key())
+        open.any(|frame| frame.index > index && frame.importance.is_key())
     }
 
     /// Begins another session, whose frames are numbered from zero.
