@@ -9,8 +9,7 @@ pub enum SenderRule {
     Admission,
     /// Packets that cannot arrive in time leave the queues.
     LateDrops,
-    /// A path that delivers less than is sent there is congested, whatever its controller says
-    ///.
+    /// A path that delivers less than is sent there is congested, whatever its controller says.
     Congestion,
     /// A new packet arrives behind those in flight, and not after half of the latest round trip.
     QueueForecast,
@@ -20,8 +19,7 @@ pub enum SenderRule {
     Rebinding,
     /// Packets in flight on a silent path are copied to another one.
     SuspectCopies,
-    /// Copies leave before the last one is known to be lost, if no time remains for another try
-    ///.
+    /// Copies leave before the last one is known to be lost, if no time remains for another try.
     LastTries,
     /// A fragment may be copied more than once.
     SecondCopies,
@@ -43,6 +41,7 @@ pub struct SenderRules {
 impl SenderRules {
     /// All rules.
     pub const ALL: SenderRules = SenderRules { off: 0 };
+
     /// Returns the rules with one switched off.
     #[must_use]
     pub const fn without(self, rule: SenderRule) -> SenderRules {

@@ -2,8 +2,7 @@
 //!
 //! The token of a session index never changes (a responder that was restarted knows nothing else of
 //! its sessions). All sources together therefore get 500 a second: in an hour, the tokens of one in
-//! 2,386 of the 2³² indices. A peer without a reset asks again after a second of
-//! silence.
+//! 2,386 of the 2³² indices. A peer without a reset asks again after a second of silence.
 
 use anabranch_units::{Duration, Limiter, Limits, Rate};
 
