@@ -32,8 +32,8 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a folder that only this user may open, and those above it. One that is there stays as it
-/// is.
+/// Makes a folder that only this user may open, and those above it. An existing folder keeps its
+/// mode.
 ///
 /// # Errors
 /// The operating system refuses.
