@@ -14,9 +14,10 @@ use anabranch_terminal::files::installed;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 
+use super::growth::LongestGrowth;
 use super::loopback_pair::loopback_pair;
 use super::part::Part;
-use super::stream::{Growth, Stream};
+use super::stream::Stream;
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
 
@@ -236,7 +237,7 @@ impl EncodedStream {
         self,
         clock: &anabranch_net::Clock,
         stop: &anabranch_terminal::stop::Stop,
-        growth: Growth<'_>,
+        growth: LongestGrowth<'_>,
         is_key_wanted: impl Fn() -> bool,
         mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {

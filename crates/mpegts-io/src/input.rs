@@ -16,10 +16,11 @@ use anabranch_video::null_packets;
 use super::adaptive::{self, AdaptiveCamera};
 use super::encoded::{EncodedStream, Encoder};
 use super::foreign::ForeignName;
+use super::growth::LongestGrowth;
 use super::links::Links;
 use super::part::Part;
 use super::source::Source;
-use super::stream::{Growth, Stream};
+use super::stream::Stream;
 use super::udp_url::UdpUrl;
 
 /// Time between two warnings that the camera leaves pictures out.
@@ -258,7 +259,7 @@ impl Input {
         self,
         clock: &Clock,
         stop: &Stop,
-        growth: Growth<'_>,
+        growth: LongestGrowth<'_>,
         wanted: impl Fn() -> Wanted,
         mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {

@@ -16,6 +16,7 @@ mod bonding;
 mod cutter;
 mod encoded;
 mod foreign;
+mod growth;
 mod handover;
 mod input;
 mod limited_lines;

@@ -11,6 +11,7 @@ use anyhow::Context;
 
 use super::cutter::Cutter;
 use super::foreign::ForeignInput;
+use super::growth::{Growth, LongestGrowth};
 use super::links::Links;
 use super::pace::{LONGEST_CATCH_UP, Pace, SHORTEST_WAIT};
 use super::part::Part;
@@ -46,13 +47,8 @@ pub(super) struct Stream {
     waited: Duration,
     read_at: Instant,
     picture_end: PictureEnd,
-    /// End of the time for which the unit may grow whose parts are handed over.
-    grows_until: Option<Instant>,
+    growth: Growth,
 }
-
-/// Longest time for which a unit grows whose parts are handed over. `None`: units are handed over
-/// whole.
-pub(super) type Growth<'a> = Option<&'a dyn Fn() -> Duration>;
 
 /// Units or parts in the order of their times.
 #[derive(Debug, Default)]
@@ -91,7 +87,7 @@ impl Stream {
             waited: Duration::ZERO,
             read_at: Instant::ZERO,
             picture_end: PictureEnd::default(),
-            grows_until: None,
+            growth: Growth::default(),
         })
     }
 
@@ -106,23 +102,24 @@ impl Stream {
     }
 
     /// Hands each unit to `deliver` at its time, until the stream ends, it is stopped or `deliver`
-    /// returns false. With `growth`, hands over parts of live units as they come. A unit that grows
-    /// for longer than that ends, and the rest of its picture makes another one.
+    /// returns false. With `longest_growth`, hands over parts of live units as they come. A unit
+    /// ends with the bytes that come in the last quarter of that time, or at its end. The rest of
+    /// its picture makes another one.
     pub(super) fn run(
         mut self,
         clock: &Clock,
         stop: &Stop,
-        growth: Growth<'_>,
+        longest_growth: LongestGrowth<'_>,
         mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         let mut state = Reading::GoesOn;
         self.read_at = clock.now();
-        if growth.is_some() && self.source.may_be_live() {
+        if longest_growth.is_some() && self.source.may_be_live() {
             self.cutter.return_parts();
         }
         loop {
-            self.cut(clock.now(), state, growth)?;
+            self.cut(clock.now(), state, longest_growth)?;
             if !self.hand_over(clock, stop, &mut deliver) || stop.is_stopped() {
                 return Ok(());
             }
@@ -141,10 +138,21 @@ impl Stream {
     }
 
     /// Cuts units out of the bytes that have arrived, and schedules each.
-    fn cut(&mut self, now: Instant, state: Reading, growth: Growth<'_>) -> anyhow::Result<()> {
+    fn cut(
+        &mut self,
+        now: Instant,
+        state: Reading,
+        longest_growth: LongestGrowth<'_>,
+    ) -> anyhow::Result<()> {
         if self.cutter.is_dated() {
-            while let Some((part, came_at)) = self.cutter.next_dated(state)? {
-                self.schedule(part, came_at, growth);
+            let mut next_state = state;
+            while let Some((part, came_at)) = self.cutter.next_dated(next_state)? {
+                self.schedule(part, came_at, longest_growth);
+                next_state = if self.growth.ends_with_bytes_at(came_at) {
+                    Reading::Pauses
+                } else {
+                    state
+                };
             }
             return Ok(());
         }
@@ -152,23 +160,19 @@ impl Stream {
             let waited = core::mem::take(&mut self.waited);
             let pace = self.pace.as_mut();
             let release_at = pace.map_or(now, |pace| pace.release_at(due, now, waited));
-            self.schedule(unit, release_at, growth);
+            self.schedule(unit, release_at, longest_growth);
         }
         if state == Reading::Waits
             && self.part_at(now).is_some_and(|at| at <= now)
             && let Some(part) = self.cutter.next_part()?
         {
-            self.schedule(part, now, growth);
+            self.schedule(part, now, longest_growth);
         }
         Ok(())
     }
 
-    fn schedule(&mut self, part: Part, at: Instant, growth: Growth<'_>) {
-        if part.is_last {
-            self.grows_until = None;
-        } else if self.grows_until.is_none() {
-            self.grows_until = growth.map(|longest| at + longest());
-        }
+    fn schedule(&mut self, part: Part, at: Instant, longest_growth: LongestGrowth<'_>) {
+        self.growth.on_part(&part, at, longest_growth);
         self.waiting.push(part, at);
     }
 
@@ -237,7 +241,7 @@ impl Stream {
         let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
         let pauses_at = pauses_at.min(self.read_at + PAUSE);
         let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
-        let pauses_at = pauses_at.min(self.grows_until.unwrap_or(Instant::FAR_FUTURE));
+        let pauses_at = pauses_at.min(self.growth.until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
             // Bytes arrive, but none of the picture.
             self.cutter.on_pause(pauses_at)?;

@@ -9,9 +9,10 @@ use anabranch_video::mpeg_ts::PACKET_LEN;
 use super::outbox::Outbox;
 
 /// Inverse of the part of the latency for which a unit grows. A frame is late one latency after its
-/// beginning, so that its last bytes have three quarters left for retransmissions.
-const GROWTH_SHARE: u64 = 4;
-/// Shortest time for which a unit may grow, which keeps the number of frames below 100 a second.
+/// beginning, so that its last bytes have seven eighths left for retransmissions.
+const GROWTH_SHARE: u64 = 8;
+/// Least limit of a unit's growth. A unit ends in the last quarter of its limit, so that
+/// frames number at most 133 a second.
 const LEAST_GROWTH: Duration = Duration::from_millis(10);
 
 /// Returns the longest time for which a unit grows in a session of this latency.
@@ -156,8 +157,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_grows_for_a_quarter_of_the_latency() {
+    fn a_unit_grows_for_an_eighth_of_the_latency() {
         let millis = |latency| longest_growth(Duration::from_millis(latency)).as_millis();
-        assert_eq!([500, 100, 20].map(millis), [125, 25, 10]);
+        assert_eq!([500, 100, 20].map(millis), [62, 12, 10]);
     }
 }

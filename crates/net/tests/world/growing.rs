@@ -1,9 +1,12 @@
 //! Frames whose bytes are sent as they come.
 
+use std::time::Duration;
+
 use anabranch_core::HandOut;
 use anabranch_core::media::SendFrameError;
+use anabranch_link::LossModel;
 use anabranch_net::{Event, Receiver, Reception, SendError, Sender};
-use anabranch_units::Importance;
+use anabranch_units::{Importance, Instant};
 
 use super::bed::{Bed, drain, line, millis};
 
@@ -79,4 +82,89 @@ fn another_frame_waits_for_the_end_of_the_first() {
             _ => None,
         });
     assert_eq!(frames.collect::<Vec<_>>(), [(1, vec![4; 10])]);
+}
+
+/// Pieces of a picture.
+const PIECES: u64 = 8;
+const PIECE_BYTES: usize = 1_250;
+const PIECE_INTERVAL: Duration = Duration::from_millis(5);
+const LATENCY: Duration = Duration::from_millis(100);
+const PICTURES: usize = 1_000;
+
+/// Sends pictures of 2 Mbit/s over 30 ms and bursts of five lost packets. Each picture takes 40 ms
+/// to come, and leaves in frames of `pieces`, whole or as they come. Returns the share of pictures
+/// that arrived within the latency: of whole frames from their end, of others from their beginning.
+fn share_in_time(seed: u64, pieces: u64, is_whole: bool) -> f64 {
+    let mut camera_line = line(6, 30);
+    camera_line.up.loss = LossModel::GilbertElliott {
+        good_to_bad: 0.01,
+        bad_to_good: 0.2,
+        loss_in_good: 0.0,
+        loss_in_bad: 1.0,
+    };
+    let bed = Bed::new(seed, &[camera_line]);
+    let (_receiver, sessions) = bed.server().latency(LATENCY).start().expect("it is free");
+    let connecting = bed.client().latency(LATENCY).connect_async();
+    let (sender, _events) = bed.world.block_on(connecting).expect("the studio answers");
+    bed.world.run_for(millis(100));
+    let session = sessions.try_recv().expect("it began");
+    let frames_in_picture = (PIECES / pieces) as usize;
+    let longest = Duration::from_millis(31) + LATENCY;
+    let (mut captured_at, mut in_time) = (Vec::new(), vec![0; PICTURES]);
+    let mut receive = |captured_at: &[Instant]| {
+        for event in drain(session.events()) {
+            if let Event::FrameReceived(frame) = event {
+                let number = frame.id.0 as usize;
+                let delay = frame.completed_at.saturating_since(captured_at[number]);
+                in_time[number / frames_in_picture] += u32::from(delay <= longest.into());
+            }
+        }
+    };
+    for number in 0..PICTURES * frames_in_picture {
+        let importance = if number == 0 {
+            Importance::Key
+        } else {
+            Importance::Reference
+        };
+        let (now, begun_at) = (bed.camera.clock().now(), bed.studio.clock().now());
+        let mut frame = (!is_whole).then(|| sender.begin_captured(importance, now));
+        for piece in 0..pieces {
+            if let Some(frame) = &mut frame {
+                frame.write(&[7; PIECE_BYTES]).expect("taken");
+            }
+            if piece + 1 == pieces
+                && let Some(frame) = frame.take()
+            {
+                frame.finish().expect("not empty");
+            }
+            bed.world.run_for(PIECE_INTERVAL);
+        }
+        if is_whole {
+            let bytes = vec![7; PIECE_BYTES * pieces as usize];
+            sender.send(bytes, importance).expect("taken");
+        }
+        captured_at.push(if is_whole {
+            bed.studio.clock().now()
+        } else {
+            begun_at
+        });
+        receive(&captured_at);
+    }
+    bed.world.run_for(millis(500));
+    receive(&captured_at);
+    let whole = in_time
+        .iter()
+        .filter(|count| **count == frames_in_picture as u32);
+    whole.count() as f64 / PICTURES as f64
+}
+
+#[test]
+fn short_frames_recover_from_bursts_as_fast_as_whole_pictures() {
+    let mean = |pieces, is_whole| {
+        let shares = (1..=3).map(|seed| share_in_time(seed, pieces, is_whole));
+        shares.sum::<f64>() / 3.0
+    };
+    let (as_it_comes, whole) = (mean(2, false), mean(PIECES, true));
+    println!("{as_it_comes} and {whole}");
+    assert!(as_it_comes >= whole, "{as_it_comes} and {whole}");
 }
