@@ -207,7 +207,7 @@ installer() {
 # One document for each program. The tool writes beside manifests, so it works on a copy.
 sbom() {
     if ! "$cargo" cyclonedx --version >/dev/null 2>&1; then
-        skip sbom "cargo-cyclonedx is missing: cargo install cargo-cyclonedx --locked"
+        skip sbom "cargo-cyclonedx is missing: scripts/cargo-tool.sh cargo-cyclonedx"
         return
     fi
     local copy index

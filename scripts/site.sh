@@ -11,17 +11,12 @@ cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}
 site=target/site
 book=target/site-book
-# Search and navigation suffice: its web server and watcher would double the build.
-mdbook_version=0.5.4
-mdbook_options=(--locked --version "$mdbook_version" --no-default-features --features search)
 # Exit code of scripts/playground.sh if Rust's target for WebAssembly or Node.js is missing.
 missing=3
 
 main() {
     command -v python3 >/dev/null || fail "Python 3 is missing (Debian: python3)"
-    if ! mdbook --version 2>/dev/null | grep -q "^mdbook v0\.5\."; then
-        nice "$cargo" install mdbook "${mdbook_options[@]}"
-    fi
+    CARGO="$cargo" nice scripts/cargo-tool.sh mdbook
     rm -rf "$site"
     mkdir -p "$site"
     build_book

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod bed;
+mod cargo_tools;
 mod code_lines;
 mod decisions;
 mod links;
