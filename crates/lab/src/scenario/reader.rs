@@ -33,7 +33,7 @@ impl<'a> Table<'a> {
         match unknown {
             Some((key, value)) => Err(value.mistake(format!(
                 "unknown key; known are {}",
-                known_names(key, known.iter().map(AsRef::as_ref))
+                known_names(key, each_once(known))
             ))),
             None => Ok(table),
         }
@@ -82,6 +82,17 @@ impl Node {
             message: message.to_string(),
         }
     }
+}
+
+/// Returns names in their order, each once: kinds of a table may share keys.
+fn each_once(names: &[impl AsRef<str>]) -> Vec<&str> {
+    let mut once: Vec<&str> = Vec::new();
+    for name in names.iter().map(AsRef::as_ref) {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
 }
 
 /// Returns the entries of a table whose keys are names of the writer's choice.

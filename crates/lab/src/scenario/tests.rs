@@ -495,6 +495,21 @@ fn a_wrong_override_names_itself_and_the_way_out() {
 }
 
 #[test]
+fn a_mistake_names_each_known_key_once() {
+    for setting in ["flow-defaults.colour=red", "flows.0.colour=red"] {
+        let scenario = Scenario::parse("base.toml", BASE, &[setting.to_owned()]);
+        let error = scenario.unwrap_err().to_string();
+        let (_, known) = error.split_once("known are ").expect(&error);
+        let mut names: Vec<&str> = known.trim_end().split(", ").collect();
+        let listed_count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert!(listed_count > 20, "{error}");
+        assert_eq!(listed_count, names.len(), "{error}");
+    }
+}
+
+#[test]
 fn a_default_that_no_flow_takes_is_a_mistake_of_an_override() {
     let own = BASE.replace("count = 2", "controller = \"copa\"\ncount = 2");
     let parse_set = |setting: &str| {
