@@ -57,6 +57,53 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_messages_and_those_of_a_reader_that_keeps_up_are_not_copied() {
+        let mut chunks = Chunks::default();
+        let take = |chunks: &mut Chunks, length| {
+            let bytes = Bytes::from(vec![7; length]);
+            chunks.push(bytes.clone());
+            bytes.as_ptr()
+        };
+        for length in [1, SHORT_BYTES - 1, SHORT_BYTES] {
+            let given = take(&mut chunks, length);
+            assert_eq!(chunks.pop().unwrap().as_ptr(), given, "{length}");
+        }
+        let given = [1, SHORT_BYTES - 1, SHORT_BYTES].map(|length| take(&mut chunks, length));
+        let read = [0, 1, 2].map(|_| chunks.pop().unwrap().as_ptr());
+        assert_eq!(
+            [
+                read[0] == given[0],
+                read[1] == given[1],
+                read[2] == given[2]
+            ],
+            [true, false, true]
+        );
+    }
+
+    #[test]
+    fn shared_memory_is_filled_to_its_size() {
+        let mut chunks = Chunks::default();
+        chunks.push(vec![7; 1].into());
+        for _ in 0..3 * SHARED_BYTES / 512 {
+            chunks.push(vec![7; 512].into());
+        }
+        let lengths = core::iter::from_fn(|| chunks.pop()).map(|piece| piece.len());
+        let [first, others @ ..] = &lengths.collect::<Vec<usize>>()[..] else {
+            panic!("nothing to read");
+        };
+        assert_eq!((*first, others), (1, &[SHARED_BYTES; 3][..]));
+    }
+
+    #[test]
+    fn nothing_is_left_of_cleared_bytes() {
+        let mut chunks = Chunks::default();
+        chunks.push(vec![7; 2_000].into());
+        chunks.push(vec![7; 1].into());
+        chunks.clear();
+        assert_eq!(chunks.pop(), None);
+    }
+
+    #[test]
     fn short_chunks_share_memory_and_all_come_in_order() {
         let mut chunks = Chunks::default();
         let mut expected = Vec::new();

@@ -187,6 +187,34 @@ mod tests {
     }
 
     #[test]
+    fn section_16_numbers_take_the_fewest_bytes() {
+        let ends = [(0x40, 1), (0x4000, 2), (0x4000_0000, 4), (1 << 62, 8)];
+        let mut begin = 0;
+        for (end, length) in ends {
+            for value in [begin, end - 1] {
+                let mut written = Vec::new();
+                write_varint(value, &mut written);
+                assert_eq!(written.len(), length, "{value}");
+            }
+            begin = end;
+        }
+    }
+
+    #[test]
+    fn the_longest_header_has_two_long_numbers() {
+        let longest = (1 << 62) - 1;
+        let data = Message::Data {
+            id: StreamId(longest),
+            offset: longest,
+            is_last: true,
+            bytes: Bytes::new(),
+        };
+        let mut written = Vec::new();
+        data.write(&mut written);
+        assert_eq!(written.len(), MAX_HEADER_BYTES);
+    }
+
+    #[test]
     fn data_without_bytes_that_ends_nothing_is_no_message() {
         for (kind, is_one) in [(DATA, false), (LAST_DATA, true), (9, false)] {
             let message = Message::read(vec![kind, 4, 0].into());

@@ -242,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_is_given_up_keeps_no_bytes() {
+        let give_up: [fn(&mut ReceiveHalf) -> bool; 2] = [ReceiveHalf::on_reset, ReceiveHalf::stop];
+        for give_up in give_up {
+            let mut half = arrived(10);
+            half.insert(20, vec![7; 10].into(), false).unwrap();
+            assert!(give_up(&mut half), "it is new");
+            assert_eq!(half.held(), Held::default());
+            assert_eq!(half.read(), None);
+            assert!(half.ahead.is_empty());
+        }
+    }
+
+    #[test]
     fn a_stream_whose_end_is_known_needs_no_credit() {
         let mut half = ReceiveHalf::new(WINDOW);
         half.insert(0, vec![7; 90].into(), true).unwrap();

@@ -2,4 +2,5 @@
 //! parallel.
 
 mod bounds;
+mod opening;
 mod streams;
