@@ -3,4 +3,5 @@
 
 mod bed;
 mod judge;
+mod limits;
 mod sender;

@@ -118,6 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn short_packets_are_bounded_in_number() {
+        let mut memory = Memory::default();
+        for number in 0..MAX_PACKETS as u64 + 10 {
+            memory.insert(Instant::ZERO, number, &[0; 1]);
+        }
+        assert_eq!(memory.packets.len(), MAX_PACKETS);
+        assert!(memory.get(9).is_none() && memory.get(10).is_some());
+    }
+
+    #[test]
     fn memory_is_bounded_in_bytes_and_time() {
         let mut memory = Memory::default();
         for number in 0..20_000 {
