@@ -3,8 +3,8 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 # One mutant in twenty, from the first on: SHARD=7/20 tries others, SHARD=0/1 all.
 SHARD ?= 0/20
-MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(SHARD) --exclude '**/invariants.rs'
-MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
+# Parts of scripts/mutants.py; all by default.
+PARTS ?=
 DEMO_ARGUMENTS ?=
 # The streaming program with what the demo shows.
 DEMO = $(CARGO) run --profile demo -p anabranch-cli --no-default-features --features demo -- demo
@@ -63,20 +63,17 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example tunnel_figures
 	$(CARGO) run --profile dist --quiet -p anabranch-cli --example dashboard_figures
 
-fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
-	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
+# A run begins with the corpora of the repository, and keeps what it finds in target/fuzz.
+fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs a nightly toolchain)
+	@CARGO="$(CARGO)" scripts/cargo-tool.sh cargo-fuzz
 	for target in $$($(CARGO) +nightly fuzz list); do \
-	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	  mkdir -p target/fuzz/$$target; \
+	  $(CARGO) +nightly fuzz run $$target target/fuzz/$$target $$(ls -d fuzz/corpus/$$target 2>/dev/null) \
+	    -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-# A mutant that survives (2) or hangs (3) is a result: it is printed, and kept in target/mutants.
-mutants: ## change rules one by one and see whether a test fails: secure, link's disciplines, recovery, wire format and buffers of core; SHARD=k/n of them (needs cargo-mutants)
-	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install cargo-mutants --locked
-	mkdir -p target/mutants/core target/mutants/secure target/mutants/link
-	$(MUTANTS) --output target/mutants/core --package anabranch-core \
-	  $(foreach file,$(MUTATED_IN_CORE),--file 'crates/core/src/$(file)') -- --lib || [ $$? -lt 4 ]
-	$(MUTANTS) --output target/mutants/secure --package anabranch-secure -- --lib || [ $$? -lt 4 ]
-	$(MUTANTS) --output target/mutants/link --package anabranch-link \
-	  --file 'crates/link/src/discipline.rs' --file 'crates/link/src/discipline/*.rs' || [ $$? -lt 4 ]
+mutants: ## change rules one by one and see whether a test fails: SHARD=k/n of them, in PARTS (scripts/mutants.py)
+	@CARGO="$(CARGO)" scripts/cargo-tool.sh cargo-mutants
+	CARGO="$(CARGO)" scripts/mutants.py --shard $(SHARD) $(PARTS)
 
 papers: ## test all that papers claim, over up to ten seeds, and that claims can fail; writes anabranch-report.html
 	$(LAB) reproduce
@@ -113,7 +110,7 @@ srtla: ## senders of SRTLA before a model of libsrt's receiver, 200 seeds: what 
 		-p anabranch-srtla --test tests judge -- --nocapture
 
 audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
-	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
+	@CARGO="$(CARGO)" scripts/cargo-tool.sh cargo-deny
 	CARGO="$(CARGO)" scripts/audit.sh
 
 publish-check: ## package and build all published crates, and upload nothing (compiles each package; needs a clean tree)

@@ -1,6 +1,5 @@
 //! Bounds of memory and time for each byte of input, as `docs/protocol-security.md` states them.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -11,42 +10,19 @@ use rustix::time::{ClockId, clock_gettime};
 const FIXED_TIME: Duration = Duration::from_millis(500);
 const NANOS_PER_BYTE: u64 = 20_000;
 
-/// Counts the bytes that Rust code holds. Targets have one thread.
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-fn add(bytes: usize) {
+/// Counts bytes that Rust code holds from now on. An allocator calls it, as in `fuzz/src/lib.rs`;
+/// without one, nothing is held. Targets have one thread.
+pub fn on_allocated(bytes: usize) {
     let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(held, Ordering::Relaxed);
 }
 
-// SAFETY: all requests go to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        add(layout.size());
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // A realloc that moves temporarily holds both.
-        add(size);
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
+/// Counts bytes that Rust code holds no longer.
+pub fn on_freed(bytes: usize) {
+    HELD.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// Memory that an input may take.

@@ -1,0 +1,47 @@
+//! All targets, one file each. A file states the target's bound of memory, its seeds and its
+//! checks.
+
+use crate::Target;
+
+mod allow_file;
+mod annex_b;
+mod config_file;
+mod fec;
+mod framing;
+mod gate;
+mod handle_datagram;
+mod http_head;
+mod mpeg_ts;
+mod mux;
+mod rtp;
+mod secure;
+mod socks5;
+mod srt;
+mod srtla;
+mod srtla_sender;
+mod stream_session;
+mod tunnel_messages;
+mod wire;
+
+/// All targets, by name.
+pub const TARGETS: [Target; 19] = [
+    allow_file::TARGET,
+    annex_b::TARGET,
+    config_file::TARGET,
+    fec::TARGET,
+    framing::TARGET,
+    gate::TARGET,
+    handle_datagram::TARGET,
+    http_head::TARGET,
+    mpeg_ts::TARGET,
+    mux::TARGET,
+    rtp::TARGET,
+    secure::TARGET,
+    socks5::TARGET,
+    srt::TARGET,
+    srtla::TARGET,
+    srtla_sender::TARGET,
+    stream_session::TARGET,
+    tunnel_messages::TARGET,
+    wire::TARGET,
+];
