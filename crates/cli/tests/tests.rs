@@ -7,12 +7,16 @@ mod cargo_tools;
 mod code_lines;
 mod decisions;
 mod links;
+#[cfg(all(feature = "codec", feature = "emulate"))]
+mod pages;
 mod ports;
 mod promises;
 mod prose;
 #[path = "../../emu/tests/punctual/mod.rs"]
 mod punctual;
 mod real_time;
+#[cfg(feature = "codec")]
+mod refusals;
 mod repository;
 mod setup;
 mod supply;

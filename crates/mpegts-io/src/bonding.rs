@@ -3,30 +3,24 @@
 //! | file | idea |
 //! |---|---|
 //! | `bonding/ports.rs` | the links' sockets, whose interfaces may vanish and return |
-//! | `bonding/resolver.rs` | addresses of a receiver's name, looked up beside the stream |
 //! | `bonding/snapshot.rs` | the state as the statistics of sessions show it |
 
 mod ports;
-mod resolver;
 mod snapshot;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use anabranch_core::{PathId, PathState, SourceLimits};
-use anabranch_net::{ClientPath, Clock, Event, LinkCap, PathSnapshot, Snapshot};
-use anabranch_srtla::{MAX_LINKS, SECRET_BYTES, Sender, SenderEvent};
+use anabranch_net::{
+    ClientPath, Event, LinkCap, PathSnapshot, PlainSocket, Snapshot, Surroundings, Work, Worker,
+};
+use anabranch_srtla::{MAX_LINKS, Sender, SenderEvent};
 use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, Instant};
-use anyhow::{Context, anyhow, bail};
-use ring::rand::{SecureRandom, SystemRandom};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::SockRef;
+use anyhow::{Context, bail};
 
 use crate::same_user::{SameUser, bind_to_keep};
 use ports::Ports;
@@ -35,8 +29,6 @@ use ports::Ports;
 const AT_ONCE: usize = 64;
 /// Longest wait, after which the thread looks for changes of the paths.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Buffer size that is requested from the operating system.
-const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
 /// Silence after which another SRT sender may take over: a program that was started again.
@@ -58,29 +50,27 @@ pub enum Callers {
 /// A sender of SRTLA, whose thread ends when this is dropped.
 #[derive(Debug)]
 pub struct BondedSender {
-    shared: Arc<Shared>,
+    shared: Shared,
     address: SocketAddr,
-    thread: Option<JoinHandle<()>>,
+    _worker: Worker,
 }
 
-#[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    is_over: AtomicBool,
-}
+/// The state, through a lock that the thread holds only while it works.
+#[derive(Clone, Debug)]
+struct Shared(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     sender: Sender,
     ports: Ports,
-    srt: Arc<UdpSocket>,
+    srt: PlainSocket,
     /// The SRT sender's address, and when it was last heard.
     caller: Option<(SocketAddr, Instant)>,
     guard: Option<SameUser>,
     limits: SourceLimits,
     connected_at: Option<Instant>,
     events: VecDeque<Event>,
-    clock: Clock,
+    surroundings: Surroundings,
 }
 
 impl BondedSender {
@@ -96,39 +86,32 @@ impl BondedSender {
         callers: Callers,
         paths: &[ClientPath],
         limits: SourceLimits,
-        clock: Clock,
+        surroundings: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let srt = socket(listen);
+        let srt = PlainSocket::listen_by(surroundings, listen, bind_to_keep);
         let srt = srt.with_context(|| format!("cannot listen for SRT at {listen}"))?;
         let address = srt.local_addr().context("a socket without an address")?;
-        let mut secret = [0; SECRET_BYTES];
-        let filled = SystemRandom::new().fill(&mut secret);
-        filled.map_err(|_| anyhow!("the system has no random numbers"))?;
+        let now = surroundings.clock().now();
         let mut state = State {
-            sender: Sender::new(clock.now(), &secret),
+            sender: Sender::new(now, &surroundings.random_bytes()?),
             ports: Ports::default(),
-            srt: Arc::new(srt),
+            srt,
             caller: None,
             guard: (callers == Callers::SameUser).then(SameUser::default),
             limits,
             connected_at: None,
             events: VecDeque::new(),
-            clock,
+            surroundings: surroundings.clone(),
         };
         for path in paths {
             state.add_path(path.clone())?;
         }
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            is_over: AtomicBool::new(false),
-        });
-        let hands = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("srtla".to_owned());
-        let thread = thread.spawn(move || hands.run(&clock));
+        let shared = Shared(Arc::new(Mutex::new(state)));
+        let worker = Worker::start("srtla", surroundings, shared.clone());
         Ok(BondedSender {
             shared,
             address,
-            thread: Some(thread.context("cannot start a thread")?),
+            _worker: worker.context("cannot start a thread")?,
         })
     }
 
@@ -145,7 +128,7 @@ impl BondedSender {
     /// Returns the bitrate for the encoder.
     pub fn target_bitrate(&self) -> DataRate {
         let state = self.shared.lock();
-        state.target(state.clock.now())
+        state.target(state.now())
     }
 
     /// Returns the next event.
@@ -184,62 +167,39 @@ impl BondedSender {
     }
 }
 
-impl Drop for BondedSender {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self, clock: &Clock) {
-        let mut buffer = [0; MAX_DATAGRAM_BYTES];
-        while !self.is_over.load(Ordering::SeqCst) {
-            let (sockets, at) = {
-                let state = self.lock();
-                (state.sockets(), state.sender.next_timeout())
-            };
-            let now = clock.now();
-            wait(&sockets, at.saturating_since(now).min(PATIENCE));
-            let now = clock.now();
-            let mut state = self.lock();
-            state.read_srt(now, &mut buffer);
-            state.read_links(now, &mut buffer);
-            state.tend(now);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits until a socket has a datagram.
-fn wait(sockets: &[Arc<UdpSocket>], span: Duration) {
-    let mut awaited: Vec<_> = sockets
-        .iter()
-        .map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN))
-        .collect();
-    let span = Timespec {
-        tv_sec: 0,
-        tv_nsec: span.as_nanos().min(999_999_999).cast_signed(),
-    };
-    // After an error, reads still return the waiting datagrams and do not block.
-    let _ = poll(&mut awaited, Some(&span));
+impl Work for Shared {
+    fn turn(&mut self, now: Instant, is_ending: bool) -> Option<Instant> {
+        if is_ending {
+            return None;
+        }
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        let mut state = self.lock();
+        state.read_srt(now, &mut buffer);
+        state.read_links(now, &mut buffer);
+        state.tend(now);
+        Some(state.sender.next_timeout().min(now + PATIENCE))
+    }
+
+    fn sockets(&self) -> Vec<PlainSocket> {
+        let state = self.lock();
+        let links = state.ports.sockets();
+        core::iter::once(&state.srt).chain(links).cloned().collect()
+    }
 }
 
 impl State {
-    fn sockets(&self) -> Vec<Arc<UdpSocket>> {
-        let links = self.ports.sockets().cloned();
-        core::iter::once(Arc::clone(&self.srt))
-            .chain(links)
-            .collect()
+    fn now(&self) -> Instant {
+        self.surroundings.clock().now()
     }
 
     fn add_path(&mut self, path: ClientPath) -> anyhow::Result<()> {
-        let now = self.clock.now();
+        let now = self.now();
         let options = ports::link_options(&path);
         let Some(id) = self.sender.add_link(now, options) else {
             bail!("SRTLA has {MAX_LINKS} links at most");
@@ -249,7 +209,7 @@ impl State {
     }
 
     fn replace_path(&mut self, id: PathId, by: ClientPath) {
-        let (now, link) = (self.clock.now(), anabranch_srtla::LinkId(id.0));
+        let (now, link) = (self.now(), anabranch_srtla::LinkId(id.0));
         self.sender.remove_link(now, link);
         // It gets the free number.
         let _ = self.sender.add_link(now, ports::link_options(&by));
@@ -274,7 +234,7 @@ impl State {
 
     fn read_srt(&mut self, now: Instant, buffer: &mut [u8]) {
         for _ in 0..AT_ONCE {
-            let (length, from) = match self.srt.recv_from(buffer) {
+            let (length, from, _) = match self.srt.recv(buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // It concerns an earlier datagram.
@@ -291,10 +251,8 @@ impl State {
 
     /// Returns whether a datagram is of the SRT sender. Another one takes over after a silence.
     fn admits(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
-        if self
-            .guard
-            .as_mut()
-            .is_some_and(|guard| !guard.admits(&self.srt, now, from))
+        if let (Some(guard), Some(socket)) = (&mut self.guard, self.srt.system())
+            && !guard.admits(socket, now, from)
         {
             return false;
         }
@@ -309,7 +267,7 @@ impl State {
         for (id, socket) in self.ports.numbered_sockets() {
             for _ in 0..AT_ONCE {
                 let length = match socket.recv(buffer) {
-                    Ok(length) => length,
+                    Ok((length, _, _)) => length,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(_) => continue,
                 };
@@ -320,10 +278,10 @@ impl State {
 
     /// Advances the sender and the ports.
     fn tend(&mut self, now: Instant) {
-        if let Some(guard) = &mut self.guard {
-            guard.on_silence(&self.srt, now);
+        if let (Some(guard), Some(socket)) = (&mut self.guard, self.srt.system()) {
+            guard.on_silence(socket, now);
         }
-        for id in self.ports.tend(now, &mut self.events) {
+        for id in self.ports.tend(now, &self.surroundings, &mut self.events) {
             self.sender.handle_new_network(now, id);
         }
         self.sender.handle_time(now);
@@ -340,7 +298,7 @@ impl State {
         }
         while let Some(datagram) = self.sender.poll_srt() {
             if let Some((caller, _)) = self.caller {
-                let _ = self.srt.send_to(&datagram, caller);
+                let _ = self.srt.send_to(&datagram, caller, None);
             }
         }
     }
@@ -375,22 +333,6 @@ impl State {
     }
 }
 
-/// Opens a socket that does not block.
-fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = bind_to_keep(address)?;
-    prepare(&socket)?;
-    Ok(socket)
-}
-
-fn prepare(socket: &UdpSocket) -> io::Result<()> {
-    socket.set_nonblocking(true)?;
-    let options = SockRef::from(socket);
-    // The system may grant less, which is no error.
-    let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-    let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    Ok(())
-}
-
-// Needs a clock: links are real sockets.
+// Needs a clock: threads serve real sockets.
 #[cfg(test)]
 mod real_time_tests;

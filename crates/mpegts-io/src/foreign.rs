@@ -7,7 +7,7 @@ use core::fmt;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
-use anabranch_net::Clock;
+use anabranch_net::{Clock, Surroundings};
 use anabranch_terminal::stop::Stop;
 use anyhow::{Context, anyhow, bail, ensure};
 
@@ -266,7 +266,7 @@ impl ForeignName {
         match self.protocol {
             Protocol::Srt => {
                 let address = SrtAddress::of(self)?;
-                let (input, payloads) = SrtInput::open(&address, clock)?;
+                let (input, payloads) = SrtInput::open(&address, &Surroundings::system(*clock))?;
                 Ok((Source::Srt(payloads), ForeignInput::Srt(input)))
             }
             Protocol::Srtla => self.open_srtla(clock),
@@ -285,9 +285,11 @@ impl ForeignName {
     /// Opens the relay of the links, and a listener at loopback for the SRT inside.
     fn open_srtla(&self, clock: &Clock) -> anyhow::Result<(Source, ForeignInput)> {
         let inside = SrtAddress::of(self)?.listening_at(at(0));
-        let (input, payloads) = SrtInput::open(&inside, clock)?;
-        let srt = input.local_address().context("a listener has an address")?;
-        let relay = Relay::start(&self.shown(), self.address()?, srt, clock)?;
+        let surroundings = Surroundings::system(*clock);
+        let (input, payloads) = SrtInput::open(&inside, &surroundings)?;
+        let srt = input.local_address().zip(input.origins());
+        let srt = srt.context("a listener has an address")?;
+        let relay = Relay::start(&self.shown(), self.address()?, srt, &surroundings)?;
         Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
     }
 
@@ -305,7 +307,7 @@ impl ForeignName {
     pub(super) fn open_output(&self, clock: &Clock) -> anyhow::Result<ForeignOutput> {
         self.check()?;
         if self.protocol == Protocol::Srt {
-            let output = SrtOutput::open(&SrtAddress::of(self)?, clock)?;
+            let output = SrtOutput::open(&SrtAddress::of(self)?, &Surroundings::system(*clock))?;
             return Ok(ForeignOutput::Srt(output));
         }
         let address = free_address()?;

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use anabranch_net::WorkerWaker;
 
 /// Most items: as many packets as SRT has in flight.
 const MAX_ITEMS: usize = 8_192;
@@ -14,6 +16,8 @@ struct Shared<T> {
     /// Holds a byte while `is_rung`.
     bell: (PipeReader, PipeWriter),
     is_rung: AtomicBool,
+    /// The worker that reads, if one does.
+    worker: OnceLock<WorkerWaker>,
 }
 
 /// Writing end.
@@ -31,6 +35,7 @@ pub(super) fn handover<T>() -> io::Result<(Giver<T>, Taker<T>)> {
         items: Mutex::default(),
         bell: io::pipe()?,
         is_rung: AtomicBool::new(false),
+        worker: OnceLock::new(),
     });
     Ok((Giver(Arc::clone(&shared)), Taker(shared)))
 }
@@ -47,12 +52,18 @@ impl<T> Giver<T> {
         if !self.0.is_rung.swap(true, Ordering::SeqCst) {
             // The pipe is empty, so this neither blocks nor fails.
             let _ = (&self.0.bell.1).write(&[0]);
+            self.0.worker.get().inspect(|worker| worker.wake());
         }
         has_room
     }
 }
 
 impl<T> Taker<T> {
+    /// Makes items wake the worker that takes them.
+    pub(super) fn wake(&self, worker: WorkerWaker) {
+        let _ = self.0.worker.set(worker);
+    }
+
     /// Takes all items.
     pub(super) fn take(&self) -> VecDeque<T> {
         if self.0.is_rung.load(Ordering::SeqCst) {

@@ -51,7 +51,8 @@ mod udp_socket;
 mod udp_url;
 mod units;
 mod watch;
-mod worker;
+#[cfg(test)]
+mod world;
 
 pub use bonding::{BondedSender, Callers};
 pub use encoded::{CaptureName, Encoder, sound_source, video_source};

@@ -195,9 +195,8 @@ impl Output {
     }
 }
 
-// Needs a clock: outputs are real sockets.
 #[cfg(test)]
-mod real_time_tests {
+mod tests {
     use std::net::{Ipv4Addr, UdpSocket};
 
     use super::*;

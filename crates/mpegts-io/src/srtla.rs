@@ -2,51 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::net::{IpAddr, SocketAddr};
 
-use anabranch_net::Clock;
-use anabranch_net::{listen, local_address};
-use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, SECRET_BYTES, Taken};
+use anabranch_net::{PlainSocket, Surroundings, Work, Worker};
+use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, Taken};
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, anyhow};
-use ring::rand::{SecureRandom, SystemRandom};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::SockRef;
+use anyhow::Context;
 
 use super::limited_lines::LimitedLines;
 use super::links::{Link, Links};
-use super::worker::Worker;
+use super::srt::Origins;
 
-/// Longest wait for datagrams before the thread checks whether it should end.
-const PATIENCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 200_000_000,
-};
+/// Longest wait for datagrams before the links are shown again.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// Time between updates of the links in the statistics.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between checks for silent links.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum datagrams read from one socket before the others have their turn.
 const AT_ONCE: usize = 64;
-/// Buffer size that is requested from the operating system.
-const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram on an Ethernet.
 const MAX_DATAGRAM_BYTES: usize = 1_500;
-/// Addresses from which groups were registered, by the sockets through which relays of this program
-/// pass them on to an SRT listener. The listener limits callers by them.
-static ORIGINS: Mutex<BTreeMap<SocketAddr, IpAddr>> = Mutex::new(BTreeMap::new());
-
-/// Returns the origin of a datagram that has come from `caller`.
-pub(super) fn origin(caller: SocketAddr) -> IpAddr {
-    // No relay has a socket at another address.
-    if !caller.ip().is_loopback() {
-        return caller.ip();
-    }
-    let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
-    origins.get(&caller).copied().unwrap_or(caller.ip())
-}
 
 /// The relay's thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -56,36 +32,37 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`.
+    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`, which
+    /// looks up the links' addresses in its `origins`.
     ///
     /// # Errors
     /// The address is taken, or the system has no randomness.
     pub(super) fn start(
         name: &str,
         listen: SocketAddr,
-        srt: SocketAddr,
-        clock: &Clock,
+        (srt, origins): (SocketAddr, Origins),
+        surroundings: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
-        local_address::enable(&links, listen).context("cannot set up a socket")?;
+        let links = PlainSocket::listen(surroundings, listen);
         let seen = Links::default();
-        let mut secret = [0; SECRET_BYTES];
-        let filled = SystemRandom::new().fill(&mut secret);
-        filled.map_err(|_| anyhow!("the system has no random numbers"))?;
+        let now = surroundings.clock().now();
         let hands = Hands {
             name: name.to_owned(),
-            receiver: Receiver::new(&secret),
-            links,
+            receiver: Receiver::new(&surroundings.random_bytes()?),
+            links: links.with_context(|| format!("cannot listen at {name}"))?,
             local_addresses: BTreeMap::new(),
             seen: seen.clone(),
             answers: BTreeMap::new(),
             srt,
-            clock: *clock,
+            origins,
+            surroundings: surroundings.clone(),
+            tick_at: now,
+            look_at: now,
             lines: LimitedLines::default(),
         };
-        let worker = Worker::start("srtla", move |is_over| hands.run(&is_over))?;
+        let worker = Worker::start("srtla", surroundings, hands);
         Ok(Relay {
-            _worker: worker,
+            _worker: worker.context("cannot start a thread")?,
             seen,
         })
     }
@@ -100,84 +77,85 @@ impl Relay {
 struct Hands {
     name: String,
     receiver: Receiver,
-    links: UdpSocket,
+    links: PlainSocket,
     /// This machine's address that each link has sent to, if the machine has several.
     local_addresses: BTreeMap<SocketAddr, IpAddr>,
     seen: Links,
     /// Socket of each group towards the SRT listener.
     answers: BTreeMap<GroupId, Inside>,
     srt: SocketAddr,
-    clock: Clock,
+    origins: Origins,
+    surroundings: Surroundings,
+    tick_at: Instant,
+    look_at: Instant,
     lines: LimitedLines,
 }
 
 /// Socket towards the SRT listener.
 struct Inside {
-    socket: UdpSocket,
+    socket: PlainSocket,
     local_address: SocketAddr,
+    origins: Origins,
 }
 
 impl Inside {
     /// Opens the socket of a group that was registered from `origin`.
-    fn open(srt: SocketAddr, origin: Option<IpAddr>) -> io::Result<Inside> {
-        let socket = socket(SocketAddr::new(srt.ip(), 0))?;
+    fn open(hands: &Hands, origin: Option<IpAddr>) -> io::Result<Inside> {
+        let (surroundings, srt) = (&hands.surroundings, hands.srt);
+        let socket = PlainSocket::listen(surroundings, SocketAddr::new(srt.ip(), 0))?;
         socket.connect(srt)?;
         let local_address = socket.local_addr()?;
         if let Some(origin) = origin {
-            let mut origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
-            origins.insert(local_address, origin);
+            hands.origins.add(local_address, origin);
         }
         Ok(Inside {
             socket,
             local_address,
+            origins: hands.origins.clone(),
         })
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        let mut origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
-        origins.remove(&self.local_address);
+        self.origins.remove(self.local_address);
+    }
+}
+
+impl Work for Hands {
+    fn turn(&mut self, now: Instant, is_ending: bool) -> Option<Instant> {
+        if is_ending {
+            return None;
+        }
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        self.read_links(now, &mut buffer);
+        self.read_answers(now, &mut buffer);
+        if now >= self.tick_at {
+            self.tick_at = now + TICK;
+            self.receiver.handle_time(now);
+        }
+        self.take_events(now);
+        if now >= self.look_at {
+            self.look_at = now + LOOK_INTERVAL;
+            self.show_links(now);
+        }
+        Some(now + PATIENCE)
+    }
+
+    fn sockets(&self) -> Vec<PlainSocket> {
+        let inside = self.answers.values().map(|inside| &inside.socket);
+        core::iter::once(&self.links)
+            .chain(inside)
+            .cloned()
+            .collect()
     }
 }
 
 impl Hands {
-    fn run(mut self, is_over: &AtomicBool) {
-        let mut buffer = [0; MAX_DATAGRAM_BYTES];
-        let mut tick_at = self.clock.now();
-        let mut look_at = tick_at;
-        while !is_over.load(Ordering::SeqCst) {
-            self.wait();
-            let now = self.clock.now();
-            self.read_links(now, &mut buffer);
-            self.read_answers(now, &mut buffer);
-            if now >= tick_at {
-                tick_at = now + TICK;
-                self.receiver.handle_time(now);
-            }
-            self.take_events(now);
-            if now >= look_at {
-                look_at = now + LOOK_INTERVAL;
-                self.show_links(now);
-            }
-        }
-    }
-
-    /// Waits for datagrams.
-    fn wait(&self) {
-        let inside = self.answers.values().map(|inside| &inside.socket);
-        let sockets = core::iter::once(&self.links).chain(inside);
-        let mut awaited: Vec<_> = sockets
-            .map(|socket| PollFd::new(socket, PollFlags::IN))
-            .collect();
-        // After an error, reads still return the waiting datagrams and do not block.
-        let _ = poll(&mut awaited, Some(&PATIENCE));
-    }
-
     fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
         for _ in 0..AT_ONCE {
             // Other errors concern earlier datagrams and can be ignored.
-            let (length, from, to) = match local_address::recv(&self.links, buffer) {
+            let (length, from, to) = match self.links.recv(buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => continue,
@@ -191,7 +169,7 @@ impl Hands {
                 self.local_addresses.insert(from, to);
             }
             // A datagram that finds no room is lost, as anywhere in the network.
-            let answer = |bytes: &[u8]| drop(local_address::send(&self.links, bytes, from, to));
+            let answer = |bytes: &[u8]| drop(self.links.send_to(bytes, from, to));
             match taken {
                 Taken::Nothing => {}
                 Taken::Answer(bytes) => answer(&bytes),
@@ -204,9 +182,9 @@ impl Hands {
     }
 
     fn forward(&mut self, now: Instant, group: GroupId, datagram: &[u8]) {
-        if let std::collections::btree_map::Entry::Vacant(place) = self.answers.entry(group) {
-            match Inside::open(self.srt, self.receiver.address(group)) {
-                Ok(inside) => _ = place.insert(inside),
+        if !self.answers.contains_key(&group) {
+            match Inside::open(self, self.receiver.address(group)) {
+                Ok(inside) => _ = self.answers.insert(group, inside),
                 Err(error) => {
                     return self.note(now, format_args!("no socket for a sender: {error}"));
                 }
@@ -222,14 +200,14 @@ impl Hands {
         for (&group, inside) in &self.answers {
             for _ in 0..AT_ONCE {
                 let length = match inside.socket.recv(buffer) {
-                    Ok(length) => length,
+                    Ok((length, _, _)) => length,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(_) => continue,
                 };
                 let datagram = &buffer[..length];
                 for to in self.receiver.handle_srt(now, group, datagram) {
                     let from = self.local_addresses.get(&to).copied();
-                    let _ = local_address::send(&self.links, datagram, to, from);
+                    let _ = self.links.send_to(datagram, to, from);
                 }
             }
         }
@@ -283,111 +261,4 @@ fn describe_link(summary: &LinkSummary) -> String {
         "link {} is silent; it brought {megabytes:.1} MB{rtt}",
         summary.address
     )
-}
-
-/// Opens a socket that does not block.
-pub(super) fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = listen::udp(address)?;
-    socket.set_nonblocking(true)?;
-    let options = SockRef::from(&socket);
-    // The system may grant less, which is no error.
-    let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-    let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    Ok(socket)
-}
-
-// Needs a clock: links are real sockets.
-#[cfg(test)]
-mod real_time_tests {
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    fn received(socket: &UdpSocket) -> Vec<u8> {
-        let mut buffer = [0; MAX_DATAGRAM_BYTES];
-        let length = socket.recv(&mut buffer).unwrap();
-        buffer[..length].to_vec()
-    }
-
-    fn plain() -> UdpSocket {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let patience = core::time::Duration::from_secs(10);
-        socket.set_read_timeout(Some(patience)).unwrap();
-        socket
-    }
-
-    #[test]
-    fn a_sender_of_two_links_reaches_the_listener_and_its_answers_come_back() {
-        // An address of its own, so that no other test takes the port meanwhile.
-        let free = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 7), 0)).unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
-        a_sender_of_two_links_is_served(address, [address; 2]);
-    }
-
-    /// A link accepts answers only from the address that it has sent to.
-    #[test]
-    fn at_every_address_answers_leave_from_the_one_that_was_asked() {
-        let port = plain().local_addr().unwrap().port();
-        let asked = [2, 3].map(|last| SocketAddr::from(([127, 0, 0, last], port)));
-        for any in ["0.0.0.0", "::"] {
-            let any: IpAddr = any.parse().unwrap();
-            a_sender_of_two_links_is_served((any, port).into(), asked);
-        }
-    }
-
-    fn a_sender_of_two_links_is_served(listen: SocketAddr, asked: [SocketAddr; 2]) {
-        let (listener, clock) = (plain(), Clock::start());
-        let srt = listener.local_addr().unwrap();
-        let relay = Relay::start("srtla://test", listen, srt, &clock).unwrap();
-        let links = [plain(), plain()];
-        for (link, asked) in links.iter().zip(asked) {
-            link.connect(asked).unwrap();
-        }
-        links[0]
-            .send(&[&[0x92, 0][..], &[1; 256]].concat())
-            .unwrap();
-        let group = received(&links[0]);
-        assert_eq!((group.len(), &group[..3]), (258, &[0x92, 1, 1][..]));
-        assert_ne!(group[130..], [1; 128], "its own half");
-        for link in &links {
-            link.send(&group).unwrap();
-            assert_eq!(received(link)[..2], [0x92, 2]);
-        }
-        for number in 0..20_u8 {
-            let packet = [&[0, 0, 0, number][..], &[0x47; 1_000]].concat();
-            links[usize::from(number % 2)].send(&packet).unwrap();
-            assert_eq!(received(&listener), packet);
-        }
-        for (index, link) in links.iter().enumerate() {
-            let ack = received(link);
-            assert_eq!((ack.len(), ack[1], ack[7]), (44, 0, index as u8));
-        }
-        let mut buffer = [0; 2_000];
-        links[0].send(&[0x80; 64]).unwrap();
-        let (_, from) = listener.recv_from(&mut buffer).unwrap();
-        listener
-            .send_to(&[&[0x80, 2][..], &[0; 42]].concat(), from)
-            .unwrap();
-        assert!(links.iter().all(|link| received(link)[..2] == [0x80, 2]));
-        let deadline = clock.now() + Duration::from_secs(10);
-        while relay
-            .links()
-            .get()
-            .iter()
-            .map(|link| link.bytes)
-            .sum::<u64>()
-            < 20 * 1_004
-        {
-            assert!(clock.now() < deadline, "{:?}", relay.links());
-            std::thread::park_timeout(core::time::Duration::from_millis(20));
-        }
-        let seen = relay.links().get();
-        assert!(
-            seen.iter()
-                .all(|link| link.is_there && link.datagram_count >= 10)
-        );
-        drop(relay);
-        UdpSocket::bind(listen).expect("it listens no more");
-    }
 }

@@ -103,6 +103,5 @@ fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted)
     index
 }
 
-// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod real_time_tests;
+mod tests;

@@ -40,6 +40,8 @@
 // | `carrier.rs` | the protocols that carry datagrams |
 // | `accept.rs` | the ports of accepted TCP connections, and their number |
 // | `io.rs` | the network: the operating system's, or a world's in memory |
+// | `surroundings.rs` | network and clock of an end, with randomness and names |
+// | `plain_socket.rs`, `worker.rs` | sockets and threads for other protocols, in both networks |
 // | `port.rs` | the local side of a path, whose interface may vanish and return |
 // | `listen.rs` | listening sockets, of both kinds of IP |
 // | `socket.rs` | one UDP socket with batches in and out |
@@ -78,6 +80,7 @@ pub mod local_address;
 mod names;
 mod observer;
 mod outbox;
+mod plain_socket;
 mod port;
 mod random;
 mod receiver;
@@ -94,11 +97,13 @@ mod snapshot;
 mod socket;
 mod start_error;
 mod streams;
+mod surroundings;
 mod tcp;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod via;
 mod waker;
+mod worker;
 
 pub use anabranch_mux::OpenError as RefusedStream;
 pub use carrier::Carrier;
@@ -115,6 +120,7 @@ pub use io::Network;
 pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
 pub use observer::{PacketEvent, PacketEventKind, PacketObserver};
+pub use plain_socket::PlainSocket;
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use remote::{HostName, Remote, RemoteError};
 pub use roster::{PathPlace, PresentPath, Roster, Vacancy};
@@ -127,5 +133,7 @@ pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,
     StreamWriter, stream_transport,
 };
+pub use surroundings::{OnAddresses, Surroundings};
 pub use tcp::TcpFallback;
 pub use via::{Via, ViaError, interfaces, mark_sockets};
+pub use worker::{Work, Worker, WorkerWaker};

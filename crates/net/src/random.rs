@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testing")]
 use core::cell::RefCell;
+use std::io;
 
 #[cfg(feature = "testing")]
 use anabranch_units::Rng;
@@ -32,17 +33,36 @@ impl Drop for Seeded {
     }
 }
 
+/// Fills `bytes` with random ones.
+///
+/// # Errors
+/// The operating system has no randomness.
+pub(crate) fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    #[cfg(feature = "testing")]
+    if SEEDED.with_borrow_mut(|rng| fill_by(rng.as_mut(), bytes)) {
+        return Ok(());
+    }
+    let filled = SystemRandom::new().fill(bytes);
+    filled.map_err(|_| io::Error::other("the operating system's random generator failed"))
+}
+
+/// Fills `bytes` from a world's generator. Returns whether there is one.
+#[cfg(feature = "testing")]
+fn fill_by(rng: Option<&mut Rng>, bytes: &mut [u8]) -> bool {
+    let Some(rng) = rng else {
+        return false;
+    };
+    for word in bytes.chunks_mut(8) {
+        word.copy_from_slice(&rng.next_u64().to_ne_bytes()[..word.len()]);
+    }
+    true
+}
+
 /// # Panics
 /// If the operating system has no randomness.
 fn number() -> u64 {
-    #[cfg(feature = "testing")]
-    if let Some(number) = SEEDED.with_borrow_mut(|rng| Some(rng.as_mut()?.next_u64())) {
-        return number;
-    }
     let mut bytes = [0; 8];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .expect("the operating system's random generator failed");
+    fill(&mut bytes).expect("the system has random numbers");
     u64::from_ne_bytes(bytes)
 }
 

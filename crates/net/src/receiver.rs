@@ -11,13 +11,14 @@ use anabranch_units::{Duration, Lateness};
 
 use crate::event_queue;
 use crate::load::Frames;
-use crate::runtime::{Handle, Runtime, Surroundings};
+use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};

@@ -20,6 +20,7 @@ use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 #[cfg(feature = "testing")]
 use crate::testing::process::ProcessHandle;
 use crate::waker::{self, Waker, Wakeup};
@@ -93,22 +94,6 @@ enum Watched {
     PortIsDue,
     PeersChanged,
     Over,
-}
-
-/// The network and the clock of an end.
-#[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
-    network: Network,
-    clock: Clock,
-}
-
-impl Surroundings {
-    pub(crate) fn of(network: &Network, clock: Clock) -> Self {
-        Surroundings {
-            network: network.clone(),
-            clock,
-        }
-    }
 }
 
 /// A role in a thread of its own.
@@ -421,7 +406,7 @@ fn poll_connections<'a>(
     }
 }
 
-fn timespec(wait: Duration) -> Timespec {
+pub(crate) fn timespec(wait: Duration) -> Timespec {
     let wait = wait.to_std();
     // Every number of seconds within 64 bits of nanoseconds fits.
     Timespec {

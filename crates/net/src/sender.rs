@@ -16,9 +16,10 @@ use crate::event_queue::{self, Events};
 use crate::frame_writer::FrameWriter;
 use crate::link::LinkCap;
 use crate::load::Frames;
-use crate::runtime::{Runtime, Surroundings};
+use crate::runtime::Runtime;
 use crate::snapshot::{PathSnapshot, Snapshot};
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 
 /// Reason for which a frame was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

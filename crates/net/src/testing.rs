@@ -65,7 +65,7 @@
 //! | IPv6 | [`Line::over_ipv6`] |
 //! | slow machines, wrong clocks | [`Machine::set_lateness`], [`Machine::set_clock_rate`] |
 //! | processes that stop or die | [`Machine::stop`], [`Machine::kill`] |
-//! | attackers | [`World::set_bystander`], [`World::stranger`] |
+//! | attackers | [`World::set_bystander`], [`World::stranger`], [`Machine::connect_tcp`] |
 //! | bounds of memory | [`Receiver::tables`], [`Machine::socket_count`] |
 //!
 //! [`Network`]: crate::Network
@@ -75,6 +75,7 @@
 mod bystander;
 mod datagrams;
 mod fabric;
+mod foreign_connection;
 pub(crate) mod host;
 mod line;
 mod machine;
@@ -101,6 +102,7 @@ pub use anabranch_link::{LinkChange, LinkConfig, LinkStatistics, LossModel, Queu
 pub use bystander::{Bystander, Hands, Stranger};
 use fabric::{Due, Fabric};
 pub(crate) use fabric::{Process, Turn};
+pub use foreign_connection::ForeignConnection;
 pub use line::Line;
 pub use machine::{Interface, Machine};
 pub use nat::Nat;

@@ -1,6 +1,5 @@
 //! Tests that need a clock: real sockets, programs and threads. `make test` runs them after all
 //! others, those of `timed` one after another.
 
-mod streams;
 mod tcp;
 mod timed;

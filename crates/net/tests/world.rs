@@ -17,3 +17,4 @@ mod slow;
 mod streams;
 mod swarm;
 mod tcp;
+mod versions;

@@ -12,7 +12,7 @@ use anabranch_mpegts_io::{
     BondedSender, Callers, Encoder, Input, InputName, Output, OutputName, PARAMETERS, Piece, Wanted,
 };
 use anabranch_net::SessionKind;
-use anabranch_net::{Clock, Event};
+use anabranch_net::{Clock, Event, Surroundings};
 use anabranch_observe::service;
 use anabranch_observe::{Look, Observation, StandardOutput};
 use anabranch_terminal::arguments::positive;
@@ -222,7 +222,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Feed::Input(input, _) => (any_port, Callers::SameUser, input.limits()),
     };
     let limits = arguments.target.limits(own)?;
-    let sender = BondedSender::start(listen, callers, &path_manager.paths(), limits, clock)?;
+    let surroundings = Surroundings::system(clock);
+    let paths = path_manager.paths();
+    let sender = BondedSender::start(listen, callers, &paths, limits, &surroundings)?;
     let sender = Arc::new(sender);
     let _target_reports = outlets.start_for(&sender, clock)?;
     let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;

@@ -360,21 +360,4 @@ fn authentication(password: &str, salt: &str, challenge: &str) -> String {
 mod real_time_tests;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slow_answer_is_no_lost_connection() {
-        for kind in [ErrorKind::WouldBlock, ErrorKind::TimedOut] {
-            let error = cause(tungstenite::Error::Io(kind.into()));
-            assert!(error.is::<Slow>(), "{error:#}");
-        }
-        for error in [
-            tungstenite::Error::Io(ErrorKind::BrokenPipe.into()),
-            tungstenite::Error::ConnectionClosed,
-        ] {
-            let error = cause(error);
-            assert!(!error.is::<Slow>() && error.to_string().contains("lost"));
-        }
-    }
-}
+mod tests;

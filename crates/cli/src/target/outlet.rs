@@ -247,9 +247,8 @@ impl Lines {
     }
 }
 
-// Needs a clock: encoders read from a real socket.
 #[cfg(test)]
-mod real_time_tests {
+mod tests {
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixListener;
 

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::bed::{self, Bed, PATIENCE, Running, free_port, run};
+use crate::bed::{self, Bed, PATIENCE, Running, free_port};
 
 /// Two routes with 10 ms back. The first has 40 ms there, and the second loses every packet there.
 const NETWORK: &str = r#"
@@ -112,24 +112,6 @@ fn the_end_of_standard_input_ends_it_if_asked_for() {
     drop(input);
     let said = program.finish_well();
     assert!(said.contains("two, back:  0 packets in"), "{said}");
-}
-
-#[test]
-fn what_the_emulator_cannot_be_is_refused() {
-    let bed = Bed::new();
-    let shared = NETWORK.replace("forward = [\"void\"]", "forward = [\"there\"]");
-    let long = NETWORK.replace("forward = [\"there\"]", "forward = [\"there\", \"void\"]");
-    for (text, reason) in [
-        (shared, "two routes share the link \"there\""),
-        (long, "route \"one\" has 2 links one way"),
-    ] {
-        let file = bed.path("network.toml");
-        std::fs::write(&file, text).unwrap();
-        let output = run(&["emulate", file.to_str().unwrap(), "--to", "127.0.0.1:9"]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(reason), "{said}");
-    }
 }
 
 /// Posts lines, and returns the status and text of the answer.

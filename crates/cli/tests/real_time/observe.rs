@@ -17,7 +17,6 @@ use crate::bed;
 use std::io::Write;
 #[cfg(feature = "codec")]
 use std::net::TcpStream;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -370,45 +369,6 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     send.finish();
     recv.wait_for("session of");
     recv.finish();
-}
-
-#[test]
-fn what_cannot_be_observed_is_said_before_the_work_begins() {
-    let bed = Bed::new();
-    let key = bed.text("receiver.key");
-    let allow = &bed.sender_public;
-    let fixed = [
-        "recv",
-        "--listen",
-        "127.0.0.1:0",
-        "--key",
-        &key,
-        "--allow",
-        allow,
-    ];
-    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    let folder = bed.text(".");
-    for (options, code, said) in [
-        (
-            ["--metrics", &taken, "out.ts"],
-            1,
-            "--metrics: cannot listen at 127",
-        ),
-        (["--metrics", "x", "out.ts"], 2, "expected a port"),
-        (["--stats", &folder, "out.ts"], 1, "--stats: cannot write"),
-        (
-            ["--stats", "-", "-"],
-            1,
-            "standard output carries the video",
-        ),
-        (["--stats", "1 s", "out.ts"], 2, "--report '1 s'"),
-    ] {
-        let output = run(&[&fixed[..], &options].concat());
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{options:?}: {error}");
-        assert!(error.contains(said), "{options:?}: {error}");
-    }
 }
 
 /// A proxy has a session for connections and one for UDP. Its server sees those in use.

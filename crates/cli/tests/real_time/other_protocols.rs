@@ -3,12 +3,11 @@
 //!
 //! Needs a clock: real programs exchange packets over sockets.
 
-use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use anabranch_net::Clock;
 use anabranch_srt::{Caller, Entropy, Settings};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Duration;
 use serde_json::Value;
 
 use crate::bed::{Bed, Running, UNHURRIED, anabranch, free_port, get, run, transport_stream};
@@ -80,65 +79,6 @@ fn a_stream_of_another_protocol_beside_a_sender_of_ours() {
     recv.finish_well();
     for (name, film) in ["camera.ts", "van.ts"].into_iter().zip(&films) {
         assert!(std::fs::read(bed.path(name)).unwrap() == *film, "{name}");
-    }
-}
-
-#[test]
-fn a_program_that_is_missing_is_named_with_its_package() {
-    for (arguments, part) in [
-        (
-            [
-                "recv",
-                "--listen",
-                "udp://127.0.0.1:0",
-                "rist://127.0.0.1:5000",
-            ],
-            "ristsender, which is not installed (Debian: rist-tools)",
-        ),
-        (
-            [
-                "recv",
-                "--listen",
-                "rtmp://127.0.0.1:5000/live/hidden",
-                "out.ts",
-            ],
-            "ffmpeg, which is not installed (Debian: ffmpeg)",
-        ),
-    ] {
-        let output = anabranch()
-            .args(arguments)
-            .env("PATH", "")
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(part) && !said.contains("hidden"), "{said}");
-    }
-}
-
-#[test]
-fn what_does_not_fit_together_is_refused() {
-    let srtla = ["recv", "--listen", "srtla://127.0.0.1:5000"];
-    let srt = ["--listen", "srt://127.0.0.1:5001?mode=listener"];
-    let key = [
-        "--allow",
-        "abpub_4vqLSH8Ftgk_M9WZENfb0gNJoy1kvprL7Jw1_0Vx-Ao",
-    ];
-    let ours = ["--listen", "127.0.0.1:0"];
-    let twice = ["--listen", "srtla://127.0.0.1:5002"];
-    let unknown = ["--listen", "webrtc://127.0.0.1:5002"];
-    for (options, output, part) in [
-        (&srt[..], "out.ts", "say whose it is"),
-        (&key, "out.ts", "--listen ADDR:PORT"),
-        (&ours, "{name}.ts", "--allow KEY"),
-        (&[ours, key].concat(), "{name}.ts", "--key FILE"),
-        (&twice, "{name}.ts", "srtla2="),
-        (&unknown, "out.ts", "srtla, srt, rist"),
-    ] {
-        let output = run(&[&srtla[..], options, &[output]].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        let is_refused = !output.status.success() && said.contains(part);
-        assert!(is_refused, "{part}: {said}");
     }
 }
 
@@ -217,128 +157,6 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         lines.lines().filter(is_it).count()
     });
     assert_eq!(events, [1, 1], "{lines}");
-}
-
-/// Opens a link of SRTLA to `port`, from a host of one of loopback's networks.
-fn link(network: u8, host: u8, port: u16) -> UdpSocket {
-    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, network, host), 0)).unwrap();
-    socket.connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-    let patience = std::time::Duration::from_secs(5);
-    socket.set_read_timeout(Some(patience)).unwrap();
-    socket
-}
-
-fn received(socket: &UdpSocket) -> Vec<u8> {
-    let mut buffer = [0; 1_500];
-    let length = socket.recv(&mut buffer).unwrap();
-    buffer[..length].to_vec()
-}
-
-/// Requests a group, a different one for each number.
-fn ask(link: &UdpSocket, number: u32) {
-    let half = number.to_be_bytes().repeat(64);
-    link.send(&[&[0x92, 0x00][..], &half].concat()).unwrap();
-}
-
-fn register(link: &UdpSocket, number: u32) {
-    ask(link, number);
-    link.send(&received(link)).unwrap();
-    assert_eq!(received(link)[..2], [0x92, 0x02]);
-}
-
-/// An SRT caller behind a link of SRTLA.
-struct Sender {
-    link: UdpSocket,
-    clock: Clock,
-    caller: Caller,
-    sent_count: u64,
-}
-
-impl Sender {
-    fn new(link: UdpSocket) -> Self {
-        link.set_nonblocking(true).unwrap();
-        let clock = Clock::start();
-        let settings = Settings {
-            connect_timeout: Duration::from_secs(30),
-            ..Settings::default()
-        };
-        let to = link.peer_addr().unwrap();
-        let caller = Caller::new(clock.now(), to, None, settings, Entropy::new(&[1; 32]));
-        Sender {
-            link,
-            clock,
-            caller,
-            sent_count: 0,
-        }
-    }
-
-    /// Sends and receives what there is, and a payload in 20 ms.
-    fn step(&mut self) {
-        let (now, mut buffer) = (self.clock.now(), [0; 1_500]);
-        while let Ok(length) = self.link.recv(&mut buffer) {
-            if buffer[0] != 0x90 && buffer[0] != 0x91 {
-                self.caller.handle_datagram(now, &buffer[..length]);
-            }
-        }
-        self.caller.handle_timeout(now);
-        if let Some(connection) = self.caller.connection()
-            && now.saturating_since(Instant::ZERO) > Duration::from_millis(20) * self.sent_count
-        {
-            self.sent_count += 1;
-            connection.send(now, &[0x47; 188]).unwrap();
-        }
-        while let Some(datagram) = self.caller.poll_transmit(now) {
-            self.link.send(&datagram).unwrap();
-        }
-    }
-}
-
-/// Attacks SRTLA's port: 500 registrations a second with a forged source, whose answers are lost,
-/// and 25 a second that complete and call the SRT listener. A true sender registers among them, is
-/// the only one whose link is reported, and stays.
-#[test]
-fn strangers_at_srtlas_port_keep_nobody_out_and_write_no_log() {
-    let bed = Bed::new();
-    let port = free_port();
-    let source = format!("phone=srtla://127.0.0.1:{port}");
-    let mut recv = Running::start(&["recv", "--listen", &source, &bed.text("out.ts")]);
-    recv.wait_for("phone: listening at ");
-    let packet = [&[0, 0, 0, 0][..], &[0x47; 1_000]].concat();
-    let forged = (0..400_u16).map(|number| link((number % 50 + 1) as u8, 1, port));
-    let forged: Vec<_> = forged.collect();
-    let (mut sender, mut strangers) = (None, VecDeque::new());
-    for number in 0..1_500_u32 {
-        ask(&forged[number as usize % forged.len()], number);
-        if number % 20 == 1 {
-            let stranger = link(100, (number / 20 % 10) as u8, port);
-            register(&stranger, number);
-            stranger.send(&packet).unwrap();
-            strangers.push_front(stranger);
-            strangers.truncate(40);
-        }
-        if number == 300 {
-            let its = link(0, 1, port);
-            register(&its, number);
-            sender = Some(Sender::new(its));
-        }
-        if let Some(sender) = &mut sender {
-            sender.step();
-        }
-        std::thread::park_timeout(std::time::Duration::from_millis(2));
-    }
-    let mut sender = sender.unwrap();
-    let connection = sender.caller.connection().expect("the sender is connected");
-    assert!(connection.statistics().sent_packets > 0);
-    let keepalive = [&[0x90, 0][..], &[9; 8]].concat();
-    sender.link.set_nonblocking(false).unwrap();
-    sender.link.send(&keepalive).unwrap();
-    while received(&sender.link) != keepalive {}
-    recv.interrupt();
-    let said = recv.finish_well();
-    let links: Vec<_> = said.lines().filter(|line| line.contains("link")).collect();
-    let at = sender.link.local_addr().unwrap();
-    let expected = format!("phone, srtla://127.0.0.1:{port}: link {at} is there, of 1");
-    assert_eq!(links, [expected], "{said}");
 }
 
 /// Two streams go from one program to a port of another.

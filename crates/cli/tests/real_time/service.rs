@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream, wait_until};
+use crate::bed::{Bed, PATIENCE, Running, anabranch, transport_stream, wait_until};
 
 /// A service manager: it reads all messages as they come, since a program waits for room in a queue
 /// of ten.
@@ -98,41 +98,6 @@ fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
         ["recv connected front", "recv ended front"],
         "{said}"
     );
-}
-
-#[test]
-fn a_file_is_examined_without_starting_anything() {
-    let bed = Bed::new();
-    let config = bed.text("camera.toml");
-    let good = format!(
-        "[send]\nto = \"127.0.0.1:9\"\nkey = {:?}\npeer = \"{}\"\ninput = \"film.ts\"\n",
-        bed.text("sender.key"),
-        bed.receiver_public
-    );
-    fs::write(&config, &good).unwrap();
-    let checked = run(&["config", "check", &config]);
-    assert!(checked.status.success(), "{checked:?}");
-    let shown = run(&["config", "show", &config]);
-    let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(
-        shown.contains("anabranch send --key=") && shown.contains(" -- film.ts"),
-        "{shown}"
-    );
-    for (wrong, part) in [
-        (good.replace("sender.key", "no.key"), "no.key"),
-        (good.replace("input = \"film.ts\"", ""), "INPUT"),
-        (
-            good.replace("[send]", "[send]\nlatency = \"1 year\""),
-            "1 year",
-        ),
-        (good.replace("peer", "pear"), "did you mean \"peer\""),
-    ] {
-        fs::write(&config, wrong).unwrap();
-        let checked = run(&["config", "check", &config]);
-        let error = String::from_utf8(checked.stderr).unwrap();
-        assert_eq!(checked.status.code(), Some(1), "{error}");
-        assert!(error.contains(part), "{part}: {error}");
-    }
 }
 
 /// Returns whether a process with this number is running.

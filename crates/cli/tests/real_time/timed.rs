@@ -5,5 +5,4 @@ mod encoder;
 mod manners;
 #[cfg(feature = "codec")]
 mod streaming;
-mod structures;
 mod studio;

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use crate::bed::{Bed, PATIENCE, UNHURRIED, free_port, run, transport_stream};
+use crate::bed::{Bed, PATIENCE, UNHURRIED, free_port, transport_stream};
 
 fn loopback() -> UdpSocket {
     UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
@@ -112,36 +112,4 @@ fn a_group_that_is_silent_at_the_default_interface_is_reported_with_the_way_out(
     let input = format!("udp://@239.255.78.3:{}", free_port());
     let mut send = bed.send(&address, &input, &[]);
     send.wait_for("?iface=NAME");
-}
-
-#[test]
-fn unknown_parameters_and_wrong_values_are_refused_in_both_directions() {
-    let bed = Bed::new();
-    let (sender, receiver) = (bed.text("sender.key"), bed.text("receiver.key"));
-    let send = ["send", "--to", "127.0.0.1:9", "--key", &sender, "--peer"];
-    let send = [&send[..], &[&bed.receiver_public]].concat();
-    let recv = ["recv", "--listen", "127.0.0.1:0", "--key", &receiver];
-    let recv = [&recv[..], &["--allow", &bed.sender_public]].concat();
-    for start in [&send, &recv] {
-        for (query, part) in [
-            ("localadr=127.0.0.1", "no parameter \"localadr\""),
-            ("ttl=256", "expected 0 to 255"),
-        ] {
-            let place = format!("udp://127.0.0.1:6000?{query}");
-            let refused = run(&[&start[..], &[&place]].concat());
-            let said = String::from_utf8(refused.stderr).unwrap();
-            assert_eq!(refused.status.code(), Some(2), "{said}");
-            assert!(said.contains(part), "{said}");
-        }
-    }
-}
-
-#[test]
-fn the_help_of_both_ends_lists_the_parameters() {
-    for command in ["send", "recv"] {
-        let help = String::from_utf8(run(&[command, "--help"]).stdout).unwrap();
-        for name in ["localaddr=ADDR", "iface=NAME", "ttl=N", "rcvbuf=BYTES"] {
-            assert!(help.contains(name), "{command}: {name}");
-        }
-    }
 }

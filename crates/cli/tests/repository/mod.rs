@@ -18,7 +18,8 @@ pub fn files(ending: &str) -> Vec<(PathBuf, String)> {
             let path = entry.path();
             let name = entry.file_name().into_string().unwrap();
             if entry.file_type().unwrap().is_dir() {
-                if !name.starts_with('.') && !["target", "node_modules"].contains(&&*name) {
+                let is_built = name == "target" && !folder.ends_with("src");
+                if !name.starts_with('.') && !is_built && name != "node_modules" {
                     folders.push(path);
                 }
             } else if name.ends_with(ending) {

@@ -1,22 +1,21 @@
 //! Sockets of the links.
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anabranch_core::PathId;
-use anabranch_net::{ClientPath, Event, LinkCap, Remote};
+use anabranch_net::{ClientPath, Event, LinkCap, PlainSocket, Remote, Surroundings};
 use anabranch_srtla::{LinkId, LinkOptions};
 use anabranch_units::{Duration, Instant};
 use rustix::io::Errno;
-
-use super::prepare;
-use super::resolver::Resolver;
 
 /// Interval at which an absent interface or address is checked. Chosen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval at which a name without addresses, or a link that does not answer, is looked up again.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum number of lookups at a time.
+const MAX_PENDING_LOOKUPS: usize = 32;
 
 /// The local side of one link.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub(super) struct Port {
     pub(super) path: ClientPath,
     pub(super) cap: Option<LinkCap>,
     /// The socket; `None` while its interface, its address or the receiver's is absent.
-    socket: Option<Arc<UdpSocket>>,
+    socket: Option<PlainSocket>,
     /// Address that the socket sends to.
     pub(super) peer: Option<SocketAddr>,
     /// The receiver's addresses.
@@ -41,11 +40,26 @@ pub(super) struct Port {
 }
 
 /// All ports, by the numbers of their links.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ports {
     entries: Vec<Port>,
-    resolver: Resolver,
+    /// Answers of resolvers, and the number of those that are awaited.
+    answers: (Sender<Answer>, Receiver<Answer>),
+    pending: usize,
 }
+
+impl Default for Ports {
+    fn default() -> Self {
+        Ports {
+            entries: Vec::new(),
+            answers: channel(),
+            pending: 0,
+        }
+    }
+}
+
+/// The number of a port, and its receiver's addresses or the reason why there are none.
+type Answer = (usize, Result<Vec<SocketAddr>, String>);
 
 /// Returns a path's settings for the sender.
 pub(super) fn link_options(path: &ClientPath) -> LinkOptions {
@@ -82,27 +96,16 @@ impl Port {
     ///
     /// # Errors
     /// The reason for the last address.
-    fn open(&mut self) -> Result<(), String> {
+    fn open(&mut self, surroundings: &Surroundings) -> Result<(), String> {
         let mut reason = "the receiver's address is not known yet".to_owned();
         for &address in &self.addresses {
-            let opened = self
-                .path
-                .via
-                .open(address)
-                .map_err(|error| error.to_string());
-            let connected = opened.and_then(|socket| {
-                let connected = prepare(&socket).and_then(|()| socket.connect(address));
-                connected
-                    .map(|()| socket)
-                    .map_err(|error| error.to_string())
-            });
-            match connected {
+            match PlainSocket::open(surroundings, &self.path.via, address) {
                 Ok(socket) => {
-                    self.socket = Some(Arc::new(socket));
+                    self.socket = Some(socket);
                     self.peer = Some(address);
                     return Ok(());
                 }
-                Err(error) => reason = error,
+                Err(error) => reason = format!("{:#}", anyhow::Error::from(error)),
             }
         }
         Err(reason)
@@ -172,16 +175,15 @@ impl Ports {
         }
     }
 
-    pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<UdpSocket>> {
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &PlainSocket> {
         self.entries.iter().filter_map(|port| port.socket.as_ref())
     }
 
     /// Returns the sockets with their links' numbers.
-    pub(super) fn numbered_sockets(&self) -> Vec<(LinkId, Arc<UdpSocket>)> {
+    pub(super) fn numbered_sockets(&self) -> Vec<(LinkId, PlainSocket)> {
         let all = self.entries.iter().enumerate();
-        let open = all.filter_map(|(index, port)| {
-            Some((LinkId(index as u8), Arc::clone(port.socket.as_ref()?)))
-        });
+        let open =
+            all.filter_map(|(index, port)| Some((LinkId(index as u8), port.socket.clone()?)));
         open.collect()
     }
 
@@ -192,8 +194,14 @@ impl Ports {
     }
 
     /// Looks for absent interfaces and names. Returns the links that have another socket.
-    pub(super) fn tend(&mut self, now: Instant, events: &mut VecDeque<Event>) -> Vec<LinkId> {
-        while let Some((index, found)) = self.resolver.next() {
+    pub(super) fn tend(
+        &mut self,
+        now: Instant,
+        surroundings: &Surroundings,
+        events: &mut VecDeque<Event>,
+    ) -> Vec<LinkId> {
+        while let Ok((index, found)) = self.answers.1.try_recv() {
+            self.pending -= 1;
             if let (Some(port), Ok(found)) = (self.entries.get_mut(index), found) {
                 let is_moved = port.peer.is_some_and(|peer| !found.contains(&peer));
                 port.addresses = found;
@@ -208,15 +216,21 @@ impl Ports {
             let path = PathId(index as u8);
             let needs_lookup = port.addresses.is_empty() || !port.is_up;
             let is_name = matches!(port.path.remote, Remote::Name(_));
+            let may_ask = self.pending < MAX_PENDING_LOOKUPS;
             if is_name && needs_lookup && now >= port.lookup_at {
                 port.lookup_at = now + LOOKUP_INTERVAL;
-                let _ = self.resolver.ask(index, &port.path.remote);
+                let answers = self.answers.0.clone();
+                // Nobody reads it once the sender is gone.
+                let answer = move |found| drop(answers.send((index, found)));
+                let remote = &port.path.remote;
+                let is_asked = may_ask && surroundings.resolve_beside(remote, Box::new(answer));
+                self.pending += usize::from(is_asked);
             }
             if port.socket.is_some() || now < port.look_at {
                 continue;
             }
             port.look_at = now + LOOK_INTERVAL;
-            match port.open() {
+            match port.open(surroundings) {
                 Ok(()) => {
                     opened.push(LinkId(index as u8));
                     if core::mem::take(&mut port.is_absence_reported) {

@@ -1,9 +1,12 @@
-use std::net::Ipv4Addr;
+//! One sender and one receiver over loopback, in their threads. Worlds in memory have the others.
+
+use std::net::{Ipv4Addr, UdpSocket};
 
 use anabranch_core::PathOptions;
-use anabranch_net::{Remote, Via};
+use anabranch_net::{Clock, Remote, Via};
 
 use super::*;
+use crate::srt::Origins;
 
 fn plain() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -21,7 +24,7 @@ fn path(via: &str, remote: SocketAddr) -> ClientPath {
 }
 
 /// Returns a datagram of SRT with this first word.
-fn srt(first: u32) -> Vec<u8> {
+fn packet(first: u32) -> Vec<u8> {
     [&first.to_be_bytes()[..], &[0; 60]].concat()
 }
 
@@ -42,11 +45,19 @@ fn an_srt_sender_reaches_a_listener_behind_our_receiver_by_two_links() {
     let (listener, clock) = (plain(), Clock::start());
     let place = plain().local_addr().unwrap();
     let behind = listener.local_addr().unwrap();
-    let relay = crate::srtla::Relay::start("srtla://test", place, behind, &clock).unwrap();
+    let surroundings = Surroundings::system(clock);
+    let srt = (behind, Origins::default());
+    let relay = crate::srtla::Relay::start("srtla://test", place, srt, &surroundings).unwrap();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let paths = [path("127.0.0.1", place), path("127.0.0.2", place)];
-    let sender =
-        BondedSender::start(any, Callers::SameUser, &paths, SourceLimits::Fixed, clock).unwrap();
+    let sender = BondedSender::start(
+        any,
+        Callers::SameUser,
+        &paths,
+        SourceLimits::Fixed,
+        &surroundings,
+    );
+    let sender = sender.unwrap();
     for _ in paths {
         await_event(&sender, |event| {
             matches!(
@@ -60,18 +71,18 @@ fn an_srt_sender_reaches_a_listener_behind_our_receiver_by_two_links() {
     }
     let caller = plain();
     caller.connect(sender.address()).unwrap();
-    caller.send(&srt(0x8000_0000)).unwrap();
+    caller.send(&packet(0x8000_0000)).unwrap();
     let mut buffer = [0; 2_000];
     let (length, from) = listener.recv_from(&mut buffer).unwrap();
-    assert_eq!(buffer[..length], srt(0x8000_0000));
-    listener.send_to(&srt(0x8000_0000), from).unwrap();
+    assert_eq!(buffer[..length], packet(0x8000_0000));
+    listener.send_to(&packet(0x8000_0000), from).unwrap();
     assert_eq!(
         caller.recv(&mut buffer).unwrap(),
         64,
         "the answer comes back"
     );
     for number in 0..40 {
-        caller.send(&srt(number)).unwrap();
+        caller.send(&packet(number)).unwrap();
     }
     let mut numbers: Vec<u8> = (0..40)
         .map(|_| {
@@ -85,27 +96,4 @@ fn an_srt_sender_reaches_a_listener_behind_our_receiver_by_two_links() {
     assert_eq!((seen.session.frames_sent, seen.paths.len()), (40, 2));
     assert!(seen.paths.iter().all(|path| path.peer == Some(place)));
     drop((relay, sender));
-}
-
-#[test]
-fn an_absent_address_is_waited_for_and_reported_once() {
-    let (clock, place) = (Clock::start(), plain().local_addr().unwrap());
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // A network for documentation, of which no machine has an address.
-    let paths = [path("192.0.2.77", place)];
-    let sender =
-        BondedSender::start(any, Callers::All, &paths, SourceLimits::Fixed, clock).unwrap();
-    await_event(&sender, |event| matches!(event, Event::PathAbsent { .. }));
-    std::thread::park_timeout(core::time::Duration::from_millis(600));
-    assert_eq!(sender.next_event(), None);
-    let seen = sender
-        .replace_path(PathId(0), path("127.0.0.1", place))
-        .unwrap();
-    assert!(seen.unsent_datagrams > 0);
-    await_event(&sender, |event| matches!(event, Event::PathPresent { .. }));
-    assert!(
-        sender
-            .replace_path(PathId(1), path("127.0.0.1", place))
-            .is_err()
-    );
 }

@@ -12,7 +12,7 @@ const PACKET_BYTES: u64 = 1_360;
 
 impl State {
     pub(super) fn snapshot(&self) -> Snapshot {
-        let now = self.clock.now();
+        let now = self.now();
         let links: Vec<LinkReport> = self.sender.links().collect();
         let free_suffice = links
             .iter()

@@ -1,8 +1,9 @@
 //! Addresses of SRT with the parameters of libsrt's programs: `srt://HOST:PORT?name=value&…`.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
+use anabranch_net::Surroundings;
 use anabranch_srt::{KeyLength, MaxBandwidth, Passphrase, Settings};
 use anabranch_units::{DataRate, Duration};
 use anyhow::{Context, anyhow, bail, ensure};
@@ -92,8 +93,8 @@ impl SrtAddress {
     ///
     /// # Errors
     /// There is no such host.
-    pub(super) fn resolve(&self) -> anyhow::Result<SocketAddr> {
-        self.resolve_for(0)
+    pub(super) fn resolve(&self, surroundings: &Surroundings) -> anyhow::Result<SocketAddr> {
+        self.resolve_for(0, surroundings)
     }
 
     /// Returns the address that attempt number `attempt` calls: a name may have several, of which
@@ -101,14 +102,18 @@ impl SrtAddress {
     ///
     /// # Errors
     /// There is no such host.
-    pub(super) fn resolve_for(&self, attempt: usize) -> anyhow::Result<SocketAddr> {
+    pub(super) fn resolve_for(
+        &self,
+        attempt: usize,
+        surroundings: &Surroundings,
+    ) -> anyhow::Result<SocketAddr> {
         if let Some(port) = self.place.strip_prefix(':') {
             let port = port.parse().context("the port is no number")?;
             return Ok((Ipv4Addr::UNSPECIFIED, port).into());
         }
-        let found = self.place.to_socket_addrs();
+        let found = surroundings.resolve(&self.place);
         let found = found.with_context(|| format!("{}: no such host", self.shown))?;
-        turn(found.collect(), attempt).ok_or_else(|| anyhow!("{}: no such host", self.shown))
+        turn(found, attempt).ok_or_else(|| anyhow!("{}: no such host", self.shown))
     }
 
     fn set(&mut self, name: &str, value: &str, bandwidth: &mut Bandwidth) -> anyhow::Result<()> {
@@ -328,7 +333,8 @@ mod tests {
         ] {
             assert_eq!(address(text).unwrap().mode, mode, "{text}");
         }
-        let any = address("srt://:9000").unwrap().resolve().unwrap();
+        let system = Surroundings::system(anabranch_net::Clock::start());
+        let any = address("srt://:9000").unwrap().resolve(&system).unwrap();
         assert_eq!(any.to_string(), "0.0.0.0:9000");
     }
 

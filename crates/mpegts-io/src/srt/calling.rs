@@ -1,22 +1,17 @@
 //! An input or output that calls a listener, and calls again when a connection is over.
 
-use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::SocketAddr;
 
-use anabranch_net::Clock;
+use anabranch_net::{PlainSocket, Surroundings, Via, Work, Worker};
 use anabranch_srt::{Caller, CloseReason, Entropy};
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
-use rustix::event::{PollFd, PollFlags, poll};
 
-use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, timespec};
+use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, PATIENCE};
 use super::route::Direction;
 use super::seen::{LOOK_INTERVAL, Summary};
 use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
-use crate::srtla;
-use crate::worker::Worker;
 
 /// Wait before another call, doubled by each call without a connection.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -36,24 +31,22 @@ impl Calling {
     pub(super) fn start(
         address: &SrtAddress,
         direction: Direction,
-        clock: &Clock,
+        surroundings: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let (address, entropy, clock) = (address.clone(), entropy()?, *clock);
-        let run = move |is_over| {
-            let hands = Hands {
-                address,
-                direction,
-                entropy,
-                clock,
-                is_over,
-                failed_calls: 0,
-                lines: LimitedLines::default(),
-            };
-            hands.run();
+        let packets = direction.packets().cloned();
+        let hands = Hands {
+            address: address.clone(),
+            direction,
+            entropy: entropy(surroundings)?,
+            surroundings: surroundings.clone(),
+            state: State::Resting(surroundings.clock().now()),
+            wait: FIRST_WAIT,
+            failed_calls: 0,
+            lines: LimitedLines::default(),
         };
-        Ok(Calling {
-            _worker: Worker::start("srt", run)?,
-        })
+        let worker = Worker::start("srt", surroundings, hands).context("cannot start a thread")?;
+        packets.inspect(|taker| taker.wake(worker.waker()));
+        Ok(Calling { _worker: worker })
     }
 }
 
@@ -62,42 +55,65 @@ struct Hands {
     address: SrtAddress,
     direction: Direction,
     entropy: Entropy,
-    clock: Clock,
-    is_over: Arc<AtomicBool>,
+    surroundings: Surroundings,
+    state: State,
+    /// Wait before the next call.
+    wait: Duration,
     /// Number of calls without a connection, which chooses the address.
     failed_calls: usize,
     lines: LimitedLines,
 }
 
-impl Hands {
-    fn run(mut self) {
-        let mut wait = FIRST_WAIT;
-        while !self.is_over() {
-            let was_connected = match self.call() {
-                Ok(was_connected) => was_connected,
-                Err(error) => {
-                    self.note(format_args!("{error:#}"));
-                    false
-                }
-            };
-            if !was_connected {
-                self.failed_calls += 1;
+enum State {
+    /// Waits until this time before the next call.
+    Resting(Instant),
+    Calling(Box<Call>),
+}
+
+impl Work for Hands {
+    fn turn(&mut self, now: Instant, is_ending: bool) -> Option<Instant> {
+        let state = core::mem::replace(&mut self.state, State::Resting(now));
+        let mut call = match state {
+            State::Calling(call) => call,
+            State::Resting(_) if is_ending => return None,
+            State::Resting(until) if now < until => {
+                self.state = state;
+                return Some(self.rest(now, until));
             }
-            wait = if was_connected {
-                FIRST_WAIT
-            } else {
-                (wait * 2).min(LONGEST_WAIT)
-            };
-            self.rest(wait);
+            State::Resting(_) => match self.call(now) {
+                Ok(call) => call,
+                Err(error) => {
+                    self.note(now, format_args!("{error:#}"));
+                    return Some(self.on_over(now, false));
+                }
+            },
+        };
+        // A step at the end takes the last packets of an output.
+        self.step(now, &mut call);
+        if is_ending {
+            call.caller.finish(now);
+            call.write(now);
+        }
+        if call.caller.is_drained() {
+            let was_connected = self.end(now, &mut call);
+            let next_at = self.on_over(now, was_connected);
+            return (!is_ending).then_some(next_at);
+        }
+        let next_at = call.caller.poll_timeout().min(now + PATIENCE);
+        self.state = State::Calling(call);
+        Some(next_at)
+    }
+
+    fn sockets(&self) -> Vec<PlainSocket> {
+        match &self.state {
+            State::Resting(_) => Vec::new(),
+            State::Calling(call) => vec![call.socket.clone()],
         }
     }
+}
 
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::SeqCst)
-    }
-
-    fn note(&mut self, line: core::fmt::Arguments<'_>) {
-        let now = self.clock.now();
+impl Hands {
+    fn note(&mut self, now: Instant, line: core::fmt::Arguments<'_>) {
         let SrtAddress {
             shown, stream_id, ..
         } = &self.address;
@@ -110,83 +126,72 @@ impl Hands {
         }
     }
 
-    /// Waits before the next call. Packets of an output are dropped meanwhile, and so are those of
-    /// the call that failed: they would be late.
-    fn rest(&mut self, wait: Duration) {
-        let until = self.clock.now() + wait;
-        while !self.is_over() && self.clock.now() < until {
-            let rest = until.saturating_since(self.clock.now());
-            std::thread::park_timeout(rest.min(LOOK_INTERVAL).to_std());
-            self.direction.packets().inspect(|taker| drop(taker.take()));
-        }
+    /// Drops the packets of an output before the next call, and those of the call that failed: they
+    /// would be late. Returns the time of the next turn.
+    fn rest(&mut self, now: Instant, until: Instant) -> Instant {
+        self.direction.packets().inspect(|taker| drop(taker.take()));
+        until.min(now + LOOK_INTERVAL)
     }
 
-    /// Calls once, and returns whether there was a connection when it is over.
-    fn call(&mut self) -> anyhow::Result<bool> {
-        let to = self.address.resolve_for(self.failed_calls)?;
-        let any = match to.is_ipv4() {
-            true => "0.0.0.0:0",
-            false => "[::]:0",
-        };
-        let socket = srtla::socket(any.parse()?).context("cannot open a socket")?;
-        socket
-            .connect(to)
-            .with_context(|| format!("cannot reach {to}"))?;
-        let (now, settings) = (self.clock.now(), self.address.settings.clone());
+    /// Rests after a call. Returns the time of the next turn.
+    fn on_over(&mut self, now: Instant, was_connected: bool) -> Instant {
+        if was_connected {
+            self.wait = FIRST_WAIT;
+        } else {
+            self.failed_calls += 1;
+            self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        }
+        let until = now + self.wait;
+        self.state = State::Resting(until);
+        self.rest(now, until)
+    }
+
+    /// Begins a call.
+    fn call(&mut self, now: Instant) -> anyhow::Result<Box<Call>> {
+        let to = self
+            .address
+            .resolve_for(self.failed_calls, &self.surroundings)?;
+        let socket = PlainSocket::open(&self.surroundings, &Via::DefaultRoute, to);
+        let socket = socket.with_context(|| format!("cannot reach {to}"))?;
+        let settings = self.address.settings.clone();
         let stream_id = self.address.stream_id.as_deref();
         let caller = Caller::new(now, to, stream_id, settings, self.entropy.derive());
-        let mut call = Call {
+        Ok(Box::new(Call {
             socket,
+            to,
             caller,
             is_connected: false,
             receiver: None,
             look_at: now,
-        };
-        while !call.caller.is_drained() {
-            // A step after the end takes the last packets of an output.
-            let is_over = self.is_over();
-            self.step(&mut call);
-            if is_over {
-                call.caller.finish(self.clock.now());
-                call.write(self.clock.now());
-            }
-        }
+        }))
+    }
+
+    /// Ends a call. Returns whether there was a connection.
+    fn end(&mut self, now: Instant, call: &mut Call) -> bool {
         let reason = call.caller.closed().unwrap_or(CloseReason::Local);
         match &mut self.direction {
-            Direction::Input(_, seen) => seen.update(self.clock.now(), None),
+            Direction::Input(_, seen) => seen.update(now, None),
             Direction::Output(_, receivers) => {
                 call.receiver.inspect(|number| receivers.remove(*number));
             }
         }
         let connection = call.caller.connection();
-        let Some(statistics) = connection.map(|connection| connection.statistics()) else {
-            if reason != CloseReason::Local {
-                self.note(format_args!("{reason}"));
-            }
-            return Ok(false);
-        };
-        self.note(format_args!("{reason}; {}", Summary(statistics)));
-        Ok(true)
+        let statistics = connection.map(|connection| connection.statistics());
+        match statistics {
+            Some(statistics) => self.note(now, format_args!("{reason}; {}", Summary(statistics))),
+            None if reason != CloseReason::Local => self.note(now, format_args!("{reason}")),
+            None => {}
+        }
+        statistics.is_some()
     }
 
-    fn step(&mut self, call: &mut Call) {
-        // Packets wait for the connection, so that the listener gets the stream's head.
-        let is_connected = call.caller.connection().is_some();
-        let output = self.direction.packets().filter(|_| is_connected);
-        let patience = call
-            .caller
-            .poll_timeout()
-            .saturating_since(self.clock.now());
-        let mut awaited = vec![PollFd::new(&call.socket, PollFlags::IN)];
-        awaited.extend(output.map(|taker| PollFd::new(taker, PollFlags::IN)));
-        // After an error, reads do not block.
-        let _ = poll(&mut awaited, Some(&timespec(patience)));
-        let now = self.clock.now();
+    fn step(&mut self, now: Instant, call: &mut Call) {
         call.read(now);
         call.caller.handle_timeout(now);
-        let packets = output.map(|taker| taker.take()).unwrap_or_default();
         if let Some(connection) = call.caller.connection() {
-            for packet in packets {
+            // Packets wait for the connection, so that the listener gets the stream's head.
+            let packets = self.direction.packets().map(|taker| taker.take());
+            for packet in packets.unwrap_or_default() {
                 // A listener that is too slow misses packets; the sender counts them.
                 let _ = connection.send(now, &packet);
             }
@@ -211,12 +216,10 @@ impl Hands {
             } else {
                 ""
             };
-            self.note(format_args!("connected{encrypted}"));
+            self.note(now, format_args!("connected{encrypted}"));
         }
-        if now >= call.look_at
-            && let (Ok(address), Some(connection)) =
-                (call.socket.peer_addr(), call.caller.connection())
-        {
+        if now >= call.look_at {
+            let address = call.to;
             call.look_at = now + LOOK_INTERVAL;
             match (&mut self.direction, call.receiver) {
                 (Direction::Input(_, seen), _) => seen.update(now, Some((address, connection))),
@@ -233,7 +236,8 @@ impl Hands {
 
 /// One call and its socket.
 struct Call {
-    socket: UdpSocket,
+    socket: PlainSocket,
+    to: SocketAddr,
     caller: Caller,
     is_connected: bool,
     /// Number among the output's receivers, once it is connected.
@@ -246,7 +250,7 @@ impl Call {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];
         for _ in 0..AT_ONCE {
             match self.socket.recv(&mut buffer) {
-                Ok(length) => self.caller.handle_datagram(now, &buffer[..length]),
+                Ok((length, _, _)) => self.caller.handle_datagram(now, &buffer[..length]),
                 // A port without a listener refuses; the call is repeated until its timeout.
                 Err(_) => return,
             }

@@ -2,24 +2,21 @@
 //! inputs and outputs of its address.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 
-use anabranch_net::{Clock, local_address};
+use anabranch_net::{PlainSocket, Surroundings, Work, Worker};
 use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings};
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::route::{self, Caller, Direction, Route};
 use super::seen::{LOOK_INTERVAL, Summary};
-use super::{SrtAddress, entropy};
+use super::{Origins, SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
-use crate::srtla;
-use crate::worker::Worker;
 
-/// Longest wait for datagrams before the thread checks whether it should end.
+/// Longest wait before the counters for the statistics are read again.
 pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 /// Maximum datagrams read at once before timers have their turn.
 pub(super) const AT_ONCE: usize = 64;
@@ -33,9 +30,11 @@ static NEXT_ROUTE: AtomicU64 = AtomicU64::new(0);
 /// A port, whose thread ends when this is dropped.
 #[derive(Debug)]
 struct Port {
+    surroundings: Surroundings,
     local_address: SocketAddr,
     routes: Routes,
-    _worker: Worker,
+    origins: Origins,
+    worker: Worker,
 }
 
 /// Routes of a port, shared with its thread.
@@ -65,16 +64,21 @@ impl Listening {
     pub(super) fn open(
         address: &SrtAddress,
         direction: Direction,
-        clock: &Clock,
+        surroundings: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let local = address.resolve()?;
+        let local = address.resolve(surroundings)?;
         let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
         ports.retain(|(_, port)| port.strong_count() > 0);
-        let open = ports.iter().find(|(its, _)| *its == local);
-        let port = match open.and_then(|(_, port)| port.upgrade()) {
+        let mut open = ports.iter().filter(|(its, _)| *its == local);
+        let port = open.find_map(|(_, port)| {
+            let port = port.upgrade()?;
+            let is_its = port.surroundings.is_same_network(surroundings);
+            is_its.then_some(port)
+        });
+        let port = match port {
             Some(port) => port,
             None => {
-                let port = Arc::new(Port::open(&address.port_name, local, clock)?);
+                let port = Arc::new(Port::open(&address.port_name, local, surroundings)?);
                 ports.push((port.local_address, Arc::downgrade(&port)));
                 port
             }
@@ -88,6 +92,9 @@ impl Listening {
             "{}: two streams at one port need different stream IDs: add streamid=NAME",
             address.shown
         );
+        if let Some(taker) = direction.packets() {
+            taker.wake(port.worker.waker());
+        }
         let number = NEXT_ROUTE.fetch_add(1, Ordering::Relaxed);
         let (of_route, over) = mpsc::channel();
         routes.push(Route {
@@ -110,6 +117,10 @@ impl Listening {
     pub(super) fn local_address(&self) -> SocketAddr {
         self.port.local_address
     }
+
+    pub(super) fn origins(&self) -> Origins {
+        self.port.origins.clone()
+    }
 }
 
 impl Drop for Listening {
@@ -123,31 +134,35 @@ impl Drop for Listening {
         let own = own.find(|route| route.number == number);
         own.into_iter().for_each(|route| route.is_ending = true);
         drop(routes);
-        // Nothing is ever sent: this waits until the thread removes the route.
-        let _ = self.over.recv();
+        self.port.worker.waker().wake();
+        self.port.worker.wait_for_drop(&self.over);
     }
 }
 
 impl Port {
-    fn open(name: &str, local: SocketAddr, clock: &Clock) -> anyhow::Result<Self> {
-        let socket = srtla::socket(local).with_context(|| format!("cannot listen at {name}"))?;
-        local_address::enable(&socket, local).context("cannot set up a socket")?;
+    fn open(name: &str, local: SocketAddr, surroundings: &Surroundings) -> anyhow::Result<Self> {
+        let socket = PlainSocket::listen(surroundings, local);
+        let socket = socket.with_context(|| format!("cannot listen at {name}"))?;
         let local_address = socket.local_addr().context("a socket without an address")?;
-        let routes = Routes::default();
+        let (routes, origins) = (Routes::default(), Origins::default());
+        let now = surroundings.clock().now();
         let hands = Hands {
             name: name.to_owned(),
             socket,
-            listener: Listener::new(clock.now(), entropy()?),
+            listener: Listener::new(now, entropy(surroundings)?),
             routes: routes.clone(),
+            origins: origins.clone(),
             local_addresses: BTreeMap::new(),
-            clock: *clock,
+            look_at: now,
             lines: LimitedLines::default(),
         };
-        let worker = Worker::start("srt", move |is_over| hands.run(&is_over))?;
+        let worker = Worker::start("srt", surroundings, hands);
         Ok(Port {
+            surroundings: surroundings.clone(),
             local_address,
             routes,
-            _worker: worker,
+            origins,
+            worker: worker.context("cannot start a thread")?,
         })
     }
 }
@@ -155,12 +170,13 @@ impl Port {
 /// State of the thread. Its routes end with it.
 struct Hands {
     name: String,
-    socket: UdpSocket,
+    socket: PlainSocket,
     listener: Listener,
     routes: Routes,
+    origins: Origins,
     /// This machine's address that each caller has sent to, if the machine has several.
     local_addresses: BTreeMap<SocketAddr, IpAddr>,
-    clock: Clock,
+    look_at: Instant,
     lines: LimitedLines,
 }
 
@@ -170,57 +186,38 @@ impl Drop for Hands {
     }
 }
 
-impl Hands {
-    fn run(mut self, is_over: &AtomicBool) {
-        let mut look_at = self.clock.now();
-        while !is_over.load(Ordering::SeqCst) {
-            self.wait();
-            let now = self.clock.now();
-            self.read(now);
-            self.take_outputs(now);
-            self.listener.handle_timeout(now);
-            self.take_events(now);
-            self.give_inputs(now);
+impl Work for Hands {
+    fn turn(&mut self, now: Instant, is_ending: bool) -> Option<Instant> {
+        if is_ending {
+            self.listener.close(now);
             self.write(now);
-            self.remove_ended_outputs();
-            if now >= look_at {
-                look_at = now + LOOK_INTERVAL;
-                self.look(now);
-            }
+            return None;
         }
-        let now = self.clock.now();
-        self.listener.close(now);
+        self.read(now);
+        self.take_outputs(now);
+        self.listener.handle_timeout(now);
+        self.take_events(now);
+        self.give_inputs(now);
         self.write(now);
+        self.remove_ended_outputs();
+        if now >= self.look_at {
+            self.look_at = now + LOOK_INTERVAL;
+            self.look(now);
+        }
+        Some(self.listener.poll_timeout().min(now + PATIENCE))
     }
 
-    /// Waits for datagrams, packets of outputs and timers.
-    fn wait(&self) {
-        let patience = self
-            .listener
-            .poll_timeout()
-            .saturating_since(self.clock.now());
-        let outputs: Vec<_> = self
-            .routes
-            .lock()
-            .iter()
-            .filter_map(|route| route.direction.packets())
-            .cloned()
-            .collect();
-        let mut awaited = vec![PollFd::new(&self.socket, PollFlags::IN)];
-        awaited.extend(
-            outputs
-                .iter()
-                .map(|taker| PollFd::new(taker, PollFlags::IN)),
-        );
-        // After an error, reads do not block.
-        let _ = poll(&mut awaited, Some(&timespec(patience)));
+    fn sockets(&self) -> Vec<PlainSocket> {
+        vec![self.socket.clone()]
     }
+}
 
+impl Hands {
     fn read(&mut self, now: Instant) {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];
         for _ in 0..AT_ONCE {
             // Other errors concern earlier datagrams and can be ignored.
-            let (length, from, to) = match local_address::recv(&self.socket, &mut buffer) {
+            let (length, from, to) = match self.socket.recv(&mut buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(_) => continue,
@@ -228,7 +225,7 @@ impl Hands {
             let mut routes = self.routes.lock();
             let mut admit = |request: &Request| admit(&mut routes, now, request);
             let datagram = &buffer[..length];
-            let caller = (from, srtla::origin(from));
+            let caller = (from, self.origins.of(from));
             self.listener
                 .handle_relayed(now, caller, datagram, &mut admit);
             drop(routes);
@@ -249,14 +246,14 @@ impl Hands {
             let local = self.local_addresses.get(&destination).copied();
             let local = local.or(to.filter(|_| destination == from));
             // A datagram that finds no room is lost, as anywhere in the network.
-            let _ = local_address::send(&self.socket, &packet, destination, local);
+            let _ = self.socket.send_to(&packet, destination, local);
         }
     }
 
     fn write(&mut self, now: Instant) {
         while let Some((to, packet)) = self.listener.poll_transmit(now) {
             let from = self.local_addresses.get(&to).copied();
-            let _ = local_address::send(&self.socket, &packet, to, from);
+            let _ = self.socket.send_to(&packet, to, from);
         }
     }
 
@@ -441,13 +438,4 @@ fn admit(routes: &mut [Route], now: Instant, request: &Request) -> Result<Settin
 /// Returns the stream ID for a line, without control characters.
 fn stream(id: Option<&str>) -> String {
     id.map_or_else(String::new, |id| format!(", stream {id:?},"))
-}
-
-/// Returns how long a thread waits.
-pub(super) fn timespec(patience: Duration) -> Timespec {
-    let patience = patience.min(PATIENCE);
-    Timespec {
-        tv_sec: 0,
-        tv_nsec: patience.as_nanos() as _,
-    }
 }

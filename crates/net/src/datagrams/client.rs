@@ -7,9 +7,10 @@ use anabranch_units::Lateness;
 use super::{DatagramChannel, Datagrams, Shared};
 use crate::client::{ClientBuilder, ClientConfig, ClientRole};
 use crate::event_queue::{self, Events};
-use crate::runtime::{Runtime, Surroundings};
+use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 
 /// A running client. Its channel continues when a session is lost and replaced; datagrams sent
 /// meanwhile are dropped.

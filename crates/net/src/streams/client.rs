@@ -9,9 +9,10 @@ use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
 use crate::client::{ClientBuilder, ClientConfig, ClientRole};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
-use crate::runtime::{Runtime, Surroundings};
+use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 
 /// Reason for which no stream was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

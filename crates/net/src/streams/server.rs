@@ -12,13 +12,14 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
-use crate::runtime::{Runtime, Surroundings};
+use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
+use crate::surroundings::Surroundings;
 
 /// A stream that a client has opened.
 #[derive(Debug)]

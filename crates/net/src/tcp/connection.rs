@@ -234,6 +234,5 @@ fn queue_is_full() -> io::Error {
     io::Error::new(ErrorKind::WouldBlock, "the TCP connection's queue is full")
 }
 
-// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod real_time_tests;
+mod tests;

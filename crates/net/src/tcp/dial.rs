@@ -129,27 +129,57 @@ impl Dial {
     }
 }
 
-// Needs a clock: connections are real ones.
 #[cfg(test)]
-mod real_time_tests {
+mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use crate::socket::ReceiveBuffers;
+    use crate::testing::{Line, Machine, World};
+    use anabranch_units::DataRate;
+
+    /// A client, and a server at which nobody listens yet.
+    struct Bed {
+        world: World,
+        client: Machine,
+        server: Machine,
+        at: SocketAddr,
+    }
+
+    impl Bed {
+        fn new() -> Bed {
+            let world = World::new(1);
+            let rate = DataRate::from_megabits_per_second(10);
+            let line = Line::new(rate, Duration::from_millis(1));
+            let (client, server) = (world.machine("client"), world.machine("server"));
+            client.attach("eth0", &line);
+            let at = server.attach("eth0", &line).at(443);
+            Bed {
+                world,
+                client,
+                server,
+                at,
+            }
+        }
+
+        fn tend(&self, dial: &mut Dial, now: Instant) {
+            dial.tend(now, &self.client.network(), &Via::DefaultRoute);
+            self.world.run_for(Duration::from_millis(10));
+        }
+    }
 
     #[test]
     fn a_refused_connection_is_tried_again_ever_more_rarely() {
-        // No test listens at a port that needs root.
-        let target = SocketAddr::from(([127, 0, 0, 1], 1));
+        let bed = Bed::new();
         let mut dial = Dial::default();
         assert_eq!(dial.tend_at(), None);
-        dial.steer(Manner::Both, Some(target));
+        dial.steer(Manner::Both, Some(bed.at));
         let (mut now, mut waits) = (Instant::from_secs(1), Vec::new());
+        let (clock, mut buffers) = (bed.client.clock(), ReceiveBuffers::new());
         for _ in 0..7 {
-            dial.tend(now, &Network::default(), &Via::DefaultRoute);
-            // Loopback refuses at once.
-            if let Some(connection) = dial.connection() {
-                connection.give_up();
-                dial.tend(now, &Network::default(), &Via::DefaultRoute);
-            }
+            bed.tend(&mut dial, now);
+            let connection = dial.connection().expect("it is refused later");
+            connection.serve(0, &clock, &mut buffers, |_, _| {});
+            assert!(connection.is_broken());
+            bed.tend(&mut dial, now);
             let next_at = dial.tend_at().expect("it is tried again");
             waits.push(next_at.saturating_since(now).as_millis() / 1_000);
             now = next_at;
@@ -161,46 +191,30 @@ mod real_time_tests {
 
     #[test]
     fn a_connection_that_nobody_accepts_in_time_is_given_up() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let bed = Bed::new();
         let mut dial = Dial::default();
-        dial.steer(Manner::Both, listener.local_addr().ok());
-        dial.tend(
-            Instant::from_secs(1),
-            &Network::default(),
-            &Via::DefaultRoute,
-        );
-        assert_eq!(
-            dial.tend_at(),
-            Some(Instant::from_secs(1) + CONNECT_TIMEOUT)
-        );
-        dial.tend(
-            Instant::from_secs(6),
-            &Network::default(),
-            &Via::DefaultRoute,
-        );
+        dial.steer(Manner::Both, Some(bed.at));
+        let now = Instant::from_secs(1);
+        bed.tend(&mut dial, now);
+        assert_eq!(dial.tend_at(), Some(now + CONNECT_TIMEOUT));
+        bed.tend(&mut dial, now + CONNECT_TIMEOUT);
         assert!(dial.connection().is_none());
     }
 
     #[test]
     fn a_connection_follows_its_target() {
-        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback"));
-        let [first, second] = [0, 1].map(|index: usize| listeners[index].local_addr().ok());
-        let mut dial = Dial::default();
-        for target in [first, second] {
-            dial.steer(Manner::Both, target);
-            dial.tend(
-                Instant::from_secs(1),
-                &Network::default(),
-                &Via::DefaultRoute,
-            );
-            assert_eq!(dial.connection().map(Connection::peer), target);
+        let bed = Bed::new();
+        let places = [443, 444].map(|port| SocketAddr::new(bed.at.ip(), port));
+        let listen = |place| bed.server.network().listen_tcp(place).expect("a free port");
+        let _acceptors = places.map(listen);
+        let (mut dial, now) = (Dial::default(), Instant::from_secs(1));
+        for target in places {
+            dial.steer(Manner::Both, Some(target));
+            bed.tend(&mut dial, now);
+            assert_eq!(dial.connection().map(Connection::peer), Some(target));
         }
         dial.steer(Manner::Udp, None);
-        dial.tend(
-            Instant::from_secs(1),
-            &Network::default(),
-            &Via::DefaultRoute,
-        );
+        bed.tend(&mut dial, now);
         assert!(dial.connection().is_none());
         assert_eq!(dial.tend_at(), None);
     }

@@ -46,12 +46,6 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Opens the operating system's listening socket.
-    #[cfg(test)]
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        Ok(Listener::new(Acceptor::bind(address)?))
-    }
-
     /// Creates the listener of a socket.
     pub(crate) fn new(socket: Acceptor) -> Self {
         Listener {

@@ -87,6 +87,12 @@ impl Stranger {
 
     /// Takes the datagrams that have come to its address.
     pub fn take(&self) -> Vec<Vec<u8>> {
+        let received = self.take_with_sources().into_iter();
+        received.map(|(_, bytes)| bytes).collect()
+    }
+
+    /// Takes the datagrams that have come to its address, each with its source.
+    pub fn take_with_sources(&self) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut state = self.fabric.lock();
         let received = state.strangers.get_mut(&self.address);
         received.map(core::mem::take).unwrap_or_default()

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_units::Instant;
+use anabranch_units::{Ecn, Instant};
 use rustix::io::Errno;
 
-use super::fabric::{Fabric, State};
+use super::fabric::{Due, Fabric, State};
 use super::line::Way;
 use super::packet::Packet;
 use crate::carrier::Carrier;
@@ -22,6 +22,8 @@ pub(super) struct SocketState {
     pub(super) line: Option<usize>,
     /// Local address; unspecified: any of the machine.
     pub(super) local: SocketAddr,
+    /// The only address that it takes datagrams from, if it is connected.
+    peer: Option<SocketAddr>,
     /// The process that reads it, once it has.
     owner: Option<usize>,
     queue: VecDeque<(Instant, Packet)>,
@@ -34,21 +36,25 @@ impl SocketState {
             machine,
             line,
             local,
+            peer: None,
             owner: None,
             queue: VecDeque::new(),
             queued_bytes: 0,
         }
     }
 
-    /// Returns whether datagrams to `to` that arrive by `line` are for it.
-    fn takes(&self, line: usize, to: SocketAddr) -> bool {
+    /// Returns whether a datagram that arrives by `line`, or from its own machine, is for it.
+    fn takes(&self, line: Option<usize>, packet: &Packet) -> bool {
+        let to = packet.to;
         let is_address = match self.local.ip() {
             // A socket at [::] takes both families, as on Linux.
             IpAddr::V6(local) if local.is_unspecified() => true,
             local if local.is_unspecified() => to.is_ipv4(),
             local => local == to.ip(),
         };
-        is_address && self.local.port() == to.port() && self.line.is_none_or(|own| own == line)
+        let is_way = self.line.is_none_or(|own| Some(own) == line);
+        let is_peer = self.peer.is_none_or(|peer| peer == packet.from);
+        is_address && self.local.port() == to.port() && is_way && is_peer
     }
 }
 
@@ -80,6 +86,90 @@ impl VirtualSocket {
             }
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Sets the only address to send to, and to take datagrams from.
+    ///
+    /// # Errors
+    /// There is no route.
+    pub(crate) fn connect(&self, peer: SocketAddr) -> io::Result<()> {
+        let mut state = self.fabric.lock();
+        let SocketState { machine, line, .. } = state.sockets[&self.number];
+        let line = line.or_else(|| state.default_line(machine, peer.ip()));
+        if line.is_none() && !peer.ip().is_loopback() {
+            return Err(Errno::NETUNREACH.into());
+        }
+        if let Some(socket) = state.sockets.get_mut(&self.number) {
+            socket.peer = Some(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+        }
+        Ok(())
+    }
+
+    /// Sends a datagram to the peer.
+    ///
+    /// # Errors
+    /// The machine's reason.
+    pub(crate) fn send_connected(&self, bytes: &[u8]) -> io::Result<()> {
+        let peer = self.fabric.lock().sockets[&self.number].peer;
+        self.send_one(bytes, peer.ok_or(Errno::DESTADDRREQ)?, None)
+    }
+
+    /// Sends a datagram, from this local address if the socket has several.
+    ///
+    /// # Errors
+    /// The machine's reason.
+    pub(crate) fn send_one(
+        &self,
+        bytes: &[u8],
+        to: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> io::Result<()> {
+        let batch = Batch {
+            to,
+            from,
+            ecn: Ecn::NotEct,
+            bytes,
+            datagram_bytes: bytes.len(),
+        };
+        let sent = self.fabric.lock().send(self.number, &batch, bytes);
+        sent.map_err(io::Error::from)
+    }
+
+    /// Takes the next datagram: its length, its source, and its destination.
+    ///
+    /// # Errors
+    /// None is waiting.
+    pub(crate) fn take(
+        &self,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
+        let mut state = self.fabric.lock();
+        let socket = state.sockets.get_mut(&self.number);
+        let socket = socket.ok_or(Errno::BADF)?;
+        let Some((_, packet)) = socket.queue.pop_front() else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        socket.queued_bytes -= packet.bytes.len();
+        let length = packet.bytes.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&packet.bytes[..length]);
+        let is_ipv6 = socket.local.is_ipv6();
+        let from = SocketAddr::new(seen_by(is_ipv6, packet.from.ip()), packet.from.port());
+        let is_any = socket.local.ip().is_unspecified();
+        Ok((
+            length,
+            from,
+            is_any.then_some(seen_by(is_ipv6, packet.to.ip())),
+        ))
+    }
+
+    /// Makes arrivals wake a process. Returns whether datagrams are waiting.
+    pub(crate) fn own(&self, process: usize) -> bool {
+        let mut state = self.fabric.lock();
+        let Some(socket) = state.sockets.get_mut(&self.number) else {
+            return false;
+        };
+        socket.owner = Some(process);
+        !socket.queue.is_empty()
     }
 
     /// Hands every waiting datagram to `take`, for the process `owner`, which is woken from now on
@@ -146,10 +236,23 @@ impl State {
 
     fn send(&mut self, socket: u64, batch: &Batch<'_>, datagram: &[u8]) -> Result<(), Errno> {
         let socket = &self.sockets[&socket];
-        let (machine, port) = (socket.machine, socket.local.port());
+        let (machine, local, port) = (socket.machine, socket.local.ip(), socket.local.port());
         let to = SocketAddr::new(batch.to.ip().to_canonical(), batch.to.port());
         let source = batch.from.map(|from| from.to_canonical());
+        if to.ip().is_loopback() {
+            let packet = Packet {
+                // A socket at any address sends to loopback from there.
+                from: SocketAddr::new(to.ip(), port),
+                to,
+                ecn: batch.ecn,
+                bytes: datagram.to_vec(),
+            };
+            let now = self.now;
+            self.schedule(now, Due::Loopback(machine, packet));
+            return Ok(());
+        }
         let line = socket.line.or_else(|| self.line_at(machine, source?));
+        let line = line.or_else(|| self.line_at(machine, local));
         let line = line.or_else(|| self.default_line(machine, to.ip()));
         let line = line.ok_or(Errno::NETUNREACH)?;
         let state = &self.lines[line];
@@ -180,10 +283,16 @@ impl State {
         if !self.lines[line].is_plugged {
             return;
         }
-        let (machine, now) = (self.lines[line].machine, self.now);
-        let mut sockets = self.sockets.values_mut();
-        let socket =
-            sockets.find(|socket| socket.machine == machine && socket.takes(line, packet.to));
+        self.arrive_at(self.lines[line].machine, Some(line), packet);
+    }
+
+    /// Puts a datagram into the queue of its socket: rather one that is connected to its source.
+    pub(super) fn arrive_at(&mut self, machine: usize, line: Option<usize>, packet: Packet) {
+        let now = self.now;
+        let sockets = self.sockets.values_mut();
+        let socket = sockets
+            .filter(|socket| socket.machine == machine && socket.takes(line, &packet))
+            .min_by_key(|socket| socket.peer.is_none());
         let Some(socket) = socket else { return };
         let bytes = packet.bytes.len();
         if socket.queued_bytes + bytes > QUEUE_BYTES {

@@ -14,6 +14,7 @@ use super::line::{LineState, Way};
 use super::packet::Packet;
 use super::pipe::{AcceptorState, PipeState};
 use crate::names::Reply;
+use crate::surroundings::OnAddresses;
 
 /// Number of turns of one process at one instant that proves an endless loop.
 const MAX_TURNS_AT_ONCE: u32 = 10_000;
@@ -53,6 +54,10 @@ pub(super) enum Due {
     Turn(usize),
     /// The resolver answers.
     Reply(Reply, Result<Vec<SocketAddr>, String>),
+    /// The resolver answers another protocol.
+    Addresses(OnAddresses, Result<Vec<SocketAddr>, String>),
+    /// A datagram arrives at its own machine.
+    Loopback(usize, Packet),
     /// A task has slept long enough.
     Wake(Waker),
 }
@@ -96,8 +101,8 @@ pub(crate) struct State {
     pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, String>>,
     pub(super) resolver_delay: Duration,
     pub(super) bystander: Option<Box<dyn Bystander>>,
-    /// Datagrams that strangers have received, by their address.
-    pub(super) strangers: BTreeMap<SocketAddr, Vec<Vec<u8>>>,
+    /// Datagrams that strangers have received, by their address, each with its source.
+    pub(super) strangers: BTreeMap<SocketAddr, Vec<(SocketAddr, Vec<u8>)>>,
     pub(super) is_logged: bool,
     pub(super) hash: u64,
 }
@@ -127,6 +132,11 @@ impl Fabric {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether both are the same world.
+    pub(super) fn is_same(&self, other: &Fabric) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Starts a process, whose first turn is due now. Returns its number.
@@ -188,6 +198,11 @@ impl Fabric {
                 drop(state);
                 reply.send(outcome);
             }
+            Due::Addresses(on_addresses, outcome) => {
+                drop(state);
+                on_addresses(outcome);
+            }
+            Due::Loopback(machine, packet) => state.arrive_at(machine, None, packet),
             Due::Wake(waker) => {
                 drop(state);
                 waker.wake();
@@ -362,7 +377,7 @@ impl State {
     /// Sends a datagram to its destination: through its line, or past it.
     fn route(&mut self, packet: Packet, by_line: bool) {
         if let Some(received) = self.strangers.get_mut(&packet.to) {
-            return received.push(packet.bytes);
+            return received.push((packet.from, packet.bytes));
         }
         if is_bystanders(packet.to.ip()) {
             let Some(mut bystander) = self.bystander.take() else {

@@ -13,6 +13,7 @@ use super::process::ProcessHandle;
 use crate::clock::Clock;
 use crate::names::{Reply, Resolve};
 use crate::remote::{HostName, Remote};
+use crate::surroundings::OnAddresses;
 use crate::via::{Via, ViaError};
 
 /// A machine of a world.
@@ -51,6 +52,22 @@ impl Host {
         state.sockets.insert(number, socket);
         drop(state);
         Ok(self.socket(number))
+    }
+
+    /// Returns whether both are the same machine of the same world.
+    pub(crate) fn is_same(&self, other: &Host) -> bool {
+        self.machine == other.machine && self.fabric.is_same(&other.fabric)
+    }
+
+    /// Resolves a remote end as [`Surroundings::resolve_beside`](crate::Surroundings) does.
+    pub(crate) fn resolve_beside(&self, remote: &Remote, on_addresses: OnAddresses) {
+        let outcome = match remote {
+            Remote::Address(address) => Ok(vec![*address]),
+            Remote::Name(name) => self.resolve(name),
+        };
+        let mut state = self.fabric.lock();
+        let at = state.now + state.resolver_delay;
+        state.schedule(at, Due::Addresses(on_addresses, outcome));
     }
 
     fn socket(&self, number: u64) -> VirtualSocket {
@@ -97,7 +114,8 @@ impl Host {
         let mut state = self.fabric.lock();
         let mut lines = state.machines[self.machine].lines.iter().copied();
         let line = lines.find(|line| state.lines[*line].address == address.ip());
-        if line.is_none() && !address.ip().is_unspecified() {
+        let is_own = address.ip().is_unspecified() || address.ip().is_loopback();
+        if line.is_none() && !is_own {
             return Err(Errno::ADDRNOTAVAIL.into());
         }
         let is_taken = state

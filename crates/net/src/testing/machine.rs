@@ -6,10 +6,12 @@ use anabranch_link::{LinkChange, LinkStatistics};
 use anabranch_units::{Duration, Instant, Seed};
 
 use super::fabric::{Fabric, MachineState};
+use super::foreign_connection::ForeignConnection;
 use super::host::Host;
 use super::line::{Line, LineState, Way};
 use crate::clock::Clock;
 use crate::io::{Kind, Network};
+use crate::via::Via;
 
 /// A machine of a world.
 #[derive(Clone, Debug)]
@@ -74,6 +76,15 @@ impl Machine {
     /// Returns the machine's clock.
     pub fn clock(&self) -> Clock {
         self.host.clock()
+    }
+
+    /// Connects to `to` by TCP, as a program that is not ours.
+    ///
+    /// # Panics
+    /// If the machine has no way there.
+    pub fn connect_tcp(&self, to: SocketAddr) -> ForeignConnection {
+        let stream = self.host.dial(&Via::DefaultRoute, to);
+        ForeignConnection::of(stream.expect("the machine has a line"))
     }
 
     /// Returns the number of open sockets of the machine: for datagrams, listening, and connected.

@@ -29,11 +29,16 @@ impl ProcessHandle {
 
     /// Runs the world until the process is over. If nothing is left to do, it was killed.
     pub(crate) fn join(&self) {
+        self.run_while(|| true);
+    }
+
+    /// Runs the world while the process lives and a condition holds.
+    pub(crate) fn run_while(&self, is_awaited: impl Fn() -> bool) {
         // A second panic would hide the first.
         if std::thread::panicking() {
             return;
         }
         let end_of_time = Instant::from_nanos(u64::MAX);
-        while !self.fabric.is_over(self.number) && self.fabric.step(end_of_time) {}
+        while is_awaited() && !self.fabric.is_over(self.number) && self.fabric.step(end_of_time) {}
     }
 }

@@ -2,7 +2,8 @@
 
 use anabranch_link::LinkConfig;
 use anabranch_net::testing::Line;
-use anabranch_net::{Accepted, ByteStream, Event, Events, StreamClient, StreamServer};
+use anabranch_net::{Accepted, ByteStream, Event, Events, Refused, StreamClient, StreamServer};
+use anabranch_secure::Refusal;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -185,4 +186,48 @@ fn a_restarted_server_ends_streams_and_takes_new_ones() {
     });
     let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
     assert!(drain(&events).iter().any(is_new));
+}
+
+#[test]
+fn several_clients_have_sessions_at_once_and_no_more_than_have_places() {
+    let bed = Bed::new(5, &[line(10, 10)]);
+    let keys = ["a", "b", "c"].map(|name| bed.world.key(name));
+    let mut builder = StreamServer::builder().key(bed.world.key("studio"));
+    for key in &keys {
+        builder = builder.allow(key.public_key());
+    }
+    let builder = builder.network(bed.studio.network()).listen(bed.address());
+    let (server, accepted, _events) = builder.max_sessions(2).start().expect("a free address");
+    let client = |key| {
+        let client = StreamClient::builder().key(key);
+        let client = client.peer(bed.world.key("studio").public_key());
+        let client = client.network(bed.camera.network()).to(bed.address());
+        client.via("line0")
+    };
+    let [a, b, c] = keys.map(client);
+    let there_and_back = async |client: &StreamClient, seed| {
+        let bytes = pattern(seed, 10_000);
+        let stream = client.open().expect("it is connected");
+        assert!(there_and_back(stream, &bytes).await.expect("an echo") == bytes);
+    };
+    let task = async {
+        let (a, _events) = a.connect_async().await.expect("a place");
+        let (b, _more_events) = b.connect_async().await.expect("a place");
+        there_and_back(&a, 1).await;
+        there_and_back(&b, 2).await;
+        assert_eq!(server.snapshots().len(), 2);
+        let (c, events) = c.start().expect("a set-up");
+        bed.world.sleep(millis(5_000)).await;
+        // The receiver reports it, and gives it no place later either.
+        let no_place = Event::Refused(Refused::ByReceiver(Refusal::NoPlace));
+        assert_eq!(drain(&events), [no_place]);
+        assert!(c.open().is_err());
+        there_and_back(&a, 3).await;
+    };
+    bed.world.block_on(async {
+        tokio::select! {
+            () = task => {}
+            () = echo(accepted) => panic!("the server has ended"),
+        }
+    });
 }

@@ -8,10 +8,8 @@
     reason = "these tests act as users, who wait in real time"
 )]
 
-use std::fs::{File, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
@@ -19,9 +17,7 @@ use anabranch_link::{LinkConfig, QueueLimit};
 use anabranch_units::{DataRate, Seed};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bed::{
-    self, Bed, UNHURRIED, anabranch, free_port, run, transport_stream, wait_for_bytes,
-};
+use crate::bed::{self, Bed, UNHURRIED, free_port, run, transport_stream, wait_for_bytes};
 use crate::punctual::Watch;
 
 /// Returns the number after `before` in the output.
@@ -131,75 +127,6 @@ fn a_recording_is_overwritten_by_video_alone() {
         std::fs::read(bed.path("out.ts")).unwrap() == stream,
         "{said}"
     );
-}
-
-#[test]
-fn no_key_is_said_that_is_given_in_the_wrong_place() {
-    let bed = Bed::new();
-    let key = bed.text("sender.key");
-    let secret = std::fs::read_to_string(bed.path("receiver.key")).unwrap();
-    let secret = secret.trim();
-    let bare = &secret["absec_".len()..];
-    let to = ["send", "--to", "127.0.0.1:9"];
-    let public: &str = &bed.receiver_public;
-    // A key may begin like an option.
-    let peer_bare = format!("--peer={bare}");
-    let cases: [(&[&str], i32, &str); 6] = [
-        (
-            &["--key", &key, "--peer", secret, "test:"],
-            2,
-            "--peer <PUBKEY>: this is a secret key",
-        ),
-        (
-            &["--key", &key, &peer_bare, "test:"],
-            2,
-            "followed by 43 characters",
-        ),
-        (
-            &["--key", secret, "--peer", public, "test:"],
-            1,
-            "cannot read key file",
-        ),
-        (
-            &["--key", &key, "--peer", public, secret],
-            1,
-            "cannot open input",
-        ),
-        (
-            &["--key", &key, "--peer", public, "--via", secret, "test:"],
-            1,
-            "interface",
-        ),
-        (
-            &[secret, &key, "--peer", public, "test:"],
-            2,
-            "unexpected argument",
-        ),
-    ];
-    for (arguments, code, part) in cases {
-        let output = run(&[&to[..], arguments].concat());
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(part), "{part}: {said}");
-        assert!(!said.contains(bare), "{said}");
-    }
-}
-
-#[test]
-fn outputs_and_paths_that_cannot_be_meant_are_refused() {
-    let bed = Bed::new();
-    let key = bed.text("receiver.key");
-    for (output, part) in [("film.mp4", "film.ts"), ("udp://@:6000", "where to?")] {
-        let start = ["recv", "--listen", "127.0.0.1:0", "--key", &key];
-        let refused = run(&[&start[..], &["--allow", &bed.sender_public, output]].concat());
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains(part), "{part}: {said}");
-    }
-    let twice = ["--via", "lo", "--via", "127.0.0.1", "--via", "lo,weight=2"];
-    let (code, said) = bed.send("127.0.0.1:9", "test:", &twice).finish();
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("two paths to 127.0.0.1:9 by lo"), "{said}");
 }
 
 #[test]
@@ -315,71 +242,4 @@ fn a_machine_that_is_too_slow_is_told() {
     send.finish();
     recv.interrupt();
     recv.finish();
-}
-
-/// Returns the public key that `keygen --show` prints for a key file with this mode.
-fn shown_key(
-    bed: &Bed,
-    mode: u32,
-    file: &str,
-    change: impl FnOnce(&mut Command),
-) -> Result<String, String> {
-    let path = bed.path("sender.key");
-    std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-    let mut command = anabranch();
-    command
-        .args(["keygen", "--show", file])
-        .stdin(File::open(path).unwrap());
-    change(&mut command);
-    let output = command.output().unwrap();
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned()),
-        false => Err(String::from_utf8(output.stderr).unwrap()),
-    }
-}
-
-#[test]
-fn a_secret_that_a_container_mounts_comes_by_standard_input_or_as_a_credential() {
-    let bed = Bed::new();
-    let (path, folder) = (bed.text("sender.key"), bed.folder.path().to_owned());
-    let error = shown_key(&bed, 0o444, &path, |_| {}).unwrap_err();
-    assert!(error.contains("--key /dev/stdin <"), "{error}");
-    let key = bed.sender_public.clone();
-    assert_eq!(
-        shown_key(&bed, 0o444, "/dev/stdin", |_| {}),
-        Ok(key.clone())
-    );
-    let as_credential = |command: &mut Command| {
-        command.env("CREDENTIALS_DIRECTORY", &folder);
-    };
-    assert_eq!(shown_key(&bed, 0o440, &path, as_credential), Ok(key));
-    assert!(shown_key(&bed, 0o440, &path, |_| {}).is_err());
-}
-
-#[test]
-fn no_password_of_obs_is_said_that_is_given_in_the_wrong_place() {
-    for wrong in [
-        "obs://:hunter2@127.0.0.1:4455",
-        "obs://hunter2@127.0.0.1:4455",
-        "obs://127.0.0.1:4455?password=hunter2",
-        "obs://127.0.0.1:4455?hunter2",
-        "obs:://hunter2@127.0.0.1",
-        "obs:hunter2@127.0.0.1:4455",
-    ] {
-        let arguments = [
-            "send",
-            "--to",
-            "127.0.0.1:9",
-            "film.ts",
-            "--target-to",
-            wrong,
-        ];
-        let ran = run(&[&arguments[..], &["--encoder-range", "1Mbit/s..2Mbit/s"]].concat());
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert_eq!(ran.status.code(), Some(2), "{said}");
-        assert!(
-            said.contains("--target-to") && !said.contains("hunter2"),
-            "{said}"
-        );
-    }
 }

@@ -4,13 +4,11 @@
 //! Needs a clock: real programs exchange packets over sockets.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::time::Duration;
 
 use anabranch_link::{DropCause, LinkConfig, LossModel};
 
-use crate::bed::{Bed, PATIENCE, UNHURRIED, free_port, keygen, relay, run, transport_stream};
+use crate::bed::{Bed, PATIENCE, UNHURRIED, free_port, keygen, relay, transport_stream};
 use crate::punctual::Watch;
 
 #[test]
@@ -314,71 +312,4 @@ fn an_interrupt_of_the_sender_ends_both_and_of_the_receiver_itself_with_a_summar
     }
     let written = std::fs::metadata(bed.path("out.ts")).unwrap().len();
     assert!(written > 0 && written.is_multiple_of(188), "{written}");
-}
-
-#[test]
-fn key_files_are_private_and_not_overwritten() {
-    let bed = Bed::new();
-    let path = bed.path("sender.key");
-    let text = bed.text("sender.key");
-    let mode = path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode, 0o600);
-    assert_eq!(run(&["keygen", "--output", &text]).status.code(), Some(1));
-    let shown = run(&["keygen", "--show", &text]);
-    assert_eq!(
-        String::from_utf8(shown.stdout).unwrap().trim(),
-        bed.sender_public
-    );
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
-    let (code, said) = bed.send("127.0.0.1:9", "test:", &[]).finish();
-    assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("chmod 600") && said.contains("sender.key"),
-        "{said}"
-    );
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    let output = command.arg("list").stdout(writer).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(output.stderr.is_empty(), "{output:?}");
-}
-
-#[test]
-fn mistakes_name_what_is_wrong() {
-    let bed = Bed::new();
-    let cases: [(&[&str], &str, i32, &str); 13] = [
-        (&[], "nowhere.ts", 1, "nowhere.ts"),
-        (&["--controller", "no-such"], "test:", 1, "live-bbr"),
-        (&["--controller", "cubic:speed=1"], "test:", 1, "hystart"),
-        (
-            &["--controller", "cubic:hystart=no-such"],
-            "test:",
-            1,
-            "classic",
-        ),
-        (&["--via", "127.0.0.1,weight=0"], "test:", 2, "above zero"),
-        (&["--via", "127.0.0.1,meter"], "test:", 2, "metered"),
-        (&["--fec", "no-such"], "test:", 1, "adaptive"),
-        (&["--fec", "fixed:overhead=7"], "test:", 1, "0 to 1"),
-        (&["--fec", "fixed:speed=1"], "test:", 1, "window"),
-        (&["--scheduler", "no-such"], "test:", 1, "anabranch"),
-        (
-            &["--scheduler", "oracle"],
-            "test:",
-            1,
-            "anabranch list schedulers",
-        ),
-        (&["--latency", "soon"], "test:", 2, "--latency"),
-        (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),
-    ];
-    for (options, input, expected, part) in cases {
-        let (code, said) = bed.send("127.0.0.1:9", input, options).finish();
-        assert_eq!(code, expected, "{said}");
-        assert!(said.contains(part), "{part}: {said}");
-    }
 }

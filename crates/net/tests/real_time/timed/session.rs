@@ -2,19 +2,18 @@
 //!
 //! Needs a clock: a session's threads send over real sockets.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
-    Refused, RefusedSender, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions, Sender,
+    ServerConfig, Via,
 };
-use anabranch_secure::{PublicKey, SecretKey, VERSION};
+use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance};
-use ring::hmac;
 
 use crate::punctual::Watch;
 
@@ -186,57 +185,4 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
 fn wait(span: StdDuration) {
     let (_keep, never) = mpsc::channel::<()>();
     let _ = never.recv_timeout(span);
-}
-
-/// Returns the first 16 bytes of an HMAC under a key that the public key `of` makes.
-fn mark(label: &str, of: &PublicKey, parts: &[&[u8]]) -> [u8; 16] {
-    let label = hmac::Key::new(hmac::HMAC_SHA256, label.as_bytes());
-    let key = hmac::sign(&label, of.as_bytes());
-    let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_ref());
-    let tag = hmac::sign(&key, &parts.concat());
-    *tag.as_ref().first_chunk().unwrap()
-}
-
-/// Checks the formats of `docs/protocol-security.md` that are the same in every version.
-#[test]
-fn ends_of_different_versions_say_so() {
-    let (sender_key, receiver_key) = keys();
-    let receiver_public = receiver_key.public_key();
-    let other = UdpSocket::bind(loopback(1, 0)).unwrap();
-    other.set_read_timeout(Some(PATIENCE)).unwrap();
-    let from = other.local_addr().unwrap();
-    // A receiver of a later version answers our sender, …
-    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, from)]);
-    config.connect_timeout = Duration::from_secs(1);
-    let (_sender, events) = Sender::start(config).expect("loopback");
-    let mut initiation = [0; 2_000];
-    let (length, sender) = other.recv_from(&mut initiation).unwrap();
-    let asked = &initiation[length - 32..length - 16];
-    let version = VERSION + 1;
-    let proof = mark("anabranch version", &receiver_public, &[&[version], asked]);
-    let notice = [&[6, version][..], &proof].concat();
-    other.send_to(&notice, sender).unwrap();
-    let refused = Refused::OtherVersion(version);
-    wait_for(&events, |event| {
-        (event == Event::Refused(refused)).then_some(())
-    });
-    let ended = wait_for(&events, ended);
-    assert!(matches!(ended, Ended::Refused { refused: refusal, .. } if refusal == refused));
-    // … and our receiver a sender of a later version, whose initiations are longer.
-    let (receiver, _received) = start_receiver(receiver_key, receiver_public);
-    let other = UdpSocket::bind(loopback(1, 0)).unwrap();
-    other.set_read_timeout(Some(PATIENCE)).unwrap();
-    let from = other.local_addr().unwrap();
-    let mut initiation = vec![7; 1_000];
-    initiation[..2].copy_from_slice(&[1, version]);
-    let asked = mark("anabranch mac1", &receiver_public, &[&initiation]);
-    initiation.extend_from_slice(&asked);
-    initiation.extend_from_slice(&[0; 16]);
-    other.send_to(&initiation, receiver.local_addr()).unwrap();
-    let mut notice = [0; 2_000];
-    let length = other.recv(&mut notice).unwrap();
-    let proof = mark("anabranch version", &receiver_public, &[&[VERSION], &asked]);
-    assert_eq!(notice[..length], [&[6, VERSION][..], &proof].concat());
-    let expected = RefusedSender::OtherVersion { version, from };
-    assert_eq!(receiver.take_refused_senders(), [expected]);
 }

@@ -1,0 +1,83 @@
+//! The tutorial's pages, without running them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::walk::blocks;
+
+const FIRST_STREAM: &str = include_str!("../../../docs/tutorial/first-stream.md");
+const TWO_NETWORKS: &str = include_str!("../../../docs/tutorial/two-networks.md");
+const SIMULATE: &str = include_str!("../../../docs/tutorial/simulate.md");
+const SCHEDULER: &str = include_str!("../../../docs/tutorial/scheduler.md");
+
+#[test]
+fn installations_name_packages_and_features_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut count = 0;
+    for page in [FIRST_STREAM, TWO_NETWORKS, SIMULATE, SCHEDULER] {
+        let shell = blocks(page).into_iter().filter(|block| block.info == "sh");
+        for line in
+            shell.flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let after = |option| {
+                let at = words.iter().position(|word| *word == option)?;
+                words.get(at + 1).copied()
+            };
+            let Some(path) = after("--path").filter(|_| words[0] == "cargo") else {
+                continue;
+            };
+            let path = path.trim_start_matches("../anabranch/");
+            let manifest = std::fs::read_to_string(root.join(path).join("Cargo.toml")).unwrap();
+            let manifest: toml::Table = manifest.parse().unwrap();
+            for feature in after("--features").unwrap_or_default().split(',') {
+                let features = manifest.get("features").and_then(|table| table.as_table());
+                let exists = features.is_some_and(|features| features.contains_key(feature));
+                assert!(feature.is_empty() || exists, "{line}: {feature}");
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 3);
+}
+
+#[test]
+fn commands_for_other_machines_have_options_that_exist() {
+    let mut commands = BTreeSet::new();
+    for page in [FIRST_STREAM, TWO_NETWORKS] {
+        for block in blocks(page).into_iter().filter(|block| block.info == "sh") {
+            for line in block.text.replace("\\\n", " ").lines() {
+                let Some((_, command)) = line.split_once("$ anabranch ") else {
+                    continue;
+                };
+                let words: Vec<&str> = command.split_whitespace().collect();
+                let help = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"))
+                    .args([words[0], "--help"])
+                    .output()
+                    .unwrap();
+                let help = String::from_utf8(help.stdout).unwrap();
+                for option in words.iter().filter(|word| word.starts_with("--")) {
+                    let option = option.split('=').next().unwrap();
+                    assert!(help.contains(option), "{command}: {option}");
+                }
+                commands.insert(words[0].to_owned());
+            }
+        }
+    }
+    assert_eq!(
+        commands,
+        BTreeSet::from(["recv".to_owned(), "send".to_owned()])
+    );
+}
+
+#[test]
+fn every_block_of_the_tutorial_is_tested() {
+    // Other kinds are tested by nobody: `rust` and `text` in `crates/anabranch/tests`.
+    let known = ["console", "sh", "rust", "text"];
+    for page in [FIRST_STREAM, TWO_NETWORKS, SIMULATE, SCHEDULER] {
+        for block in blocks(page) {
+            let is_file = block.info.starts_with("toml ");
+            assert!(is_file || known.contains(&&*block.info), "{}", block.info);
+        }
+    }
+}
