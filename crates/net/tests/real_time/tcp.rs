@@ -1,9 +1,12 @@
-//! A session by TCP over loopback, in real time. Waits are generous: the machine may be busy.
+//! Sessions by TCP over loopback, in real time: fallback from blocked UDP and back, restarts, and
+//! strangers' connections. Waits are generous: the machine may be busy.
 //!
 //! Needs a clock: a session's threads send over real sockets.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathOptions};
@@ -11,7 +14,7 @@ use anabranch_net::{
     Carrier, ClientConfig, ClientPath, Ended, Event, Events, Receiver, Reception, Receptions,
     Sender, ServerConfig, TcpFallback, Via,
 };
-use anabranch_secure::SecretKey;
+use anabranch_secure::{STREAM_PREAMBLE, SecretKey, append_framed};
 use anabranch_units::{Duration, Importance};
 
 /// Limit for any wait.
@@ -107,6 +110,42 @@ fn reception(receptions: &Receptions) -> Reception {
         .expect("a session in time")
 }
 
+/// Relays UDP to `target` if `passes` accepts a datagram and its number, and answers while
+/// `passes_back` does. Returns its local address and its source address.
+fn relay(
+    target: SocketAddr,
+    mut passes: impl FnMut(&[u8], u64) -> bool + Send + 'static,
+    passes_back: impl Fn() -> bool + Send + 'static,
+) -> (SocketAddr, SocketAddr) {
+    let [near, far] = [(); 2].map(|()| UdpSocket::bind(loopback(0)).expect("loopback"));
+    let addresses = (near.local_addr().unwrap(), far.local_addr().unwrap());
+    let client = Arc::new(Mutex::new(None));
+    let (near_too, far_too) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+    let client_too = Arc::clone(&client);
+    thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        for number in 0.. {
+            let Ok((size, from)) = near.recv_from(&mut buffer) else {
+                return;
+            };
+            *client.lock().unwrap() = Some(from);
+            if passes(&buffer[..size], number) {
+                let _ = far.send_to(&buffer[..size], target);
+            }
+        }
+    });
+    thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        while let Ok(size) = far_too.recv(&mut buffer) {
+            let client = *client_too.lock().unwrap();
+            if let (Some(client), true) = (client, passes_back()) {
+                let _ = near_too.send_to(&buffer[..size], client);
+            }
+        }
+    });
+    addresses
+}
+
 #[test]
 fn a_session_by_tcp_alone_carries_frames() {
     let keys = Keys::new();
@@ -128,4 +167,77 @@ fn a_session_by_tcp_alone_carries_frames() {
         wait_for(&events, |event| matches!(event, Event::Ended(_))),
         Event::Ended(Ended::Closed)
     );
+}
+
+/// Sends frames that may be lost, at 25 a second.
+fn send_lossy_frames(sender: &Sender, count: u64) {
+    for _ in 0..count {
+        let frame = Frame {
+            bytes: vec![1; 2_000].into(),
+            importance: Importance::key_if(true),
+            captured_at: sender.snapshot().at,
+            lifetime: None,
+        };
+        let _ = sender.send_frame(&frame);
+        pause(40);
+    }
+}
+
+/// Connects without a key, and sends these bytes.
+fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(to).expect("the kernel takes it");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let _ = stream.write_all(bytes);
+    stream
+}
+
+/// A bystander on the path of UDP, which copies every datagram of a client into a TCP connection of
+/// its own. The first copies arrive before their originals, the others compete with them.
+struct Bystander {
+    /// Destination of the client's datagrams.
+    address: SocketAddr,
+    /// The address from which the originals reach the receiver.
+    origin: SocketAddr,
+}
+
+impl Bystander {
+    fn start(udp: SocketAddr, tcp: SocketAddr) -> Bystander {
+        let mut copies = stranger(tcp, &STREAM_PREAMBLE);
+        copies.set_nodelay(true).unwrap();
+        let copy = move |datagram: &[u8], number| {
+            let mut framed = Vec::new();
+            append_framed(&mut framed, datagram);
+            let _ = copies.write_all(&framed);
+            if number < 20 {
+                pause(5);
+            }
+            true
+        };
+        let (address, origin) = relay(udp, copy, || true);
+        Bystander { address, origin }
+    }
+}
+
+#[test]
+fn a_bystander_that_copies_datagrams_into_its_own_connection_gets_no_route() {
+    let keys = Keys::new();
+    let (receiver, receptions) = keys.receiver(loopback(0), loopback(0));
+    let tcp = receiver.local_tcp_addr().expect("it listens");
+    let bystander = Bystander::start(receiver.local_addr(), tcp);
+    let (sender, events) = keys.sender(&[bystander.address], TcpFallback::Off);
+    wait_for(&events, |event| matches!(event, Event::Connected { .. }));
+    send_lossy_frames(&sender, 50);
+    let _reception = reception(&receptions);
+    let seen = receiver.snapshot();
+    assert_eq!(seen.paths[0].peer, Some(bystander.origin));
+    let received_before = seen.session.frames_received;
+    send_lossy_frames(&sender, 50);
+    let received = || receiver.snapshot().session.frames_received - received_before;
+    for _ in 0..100 {
+        if received() >= 49 {
+            break;
+        }
+        pause(100);
+    }
+    assert!(received() >= 49, "{} of 50", received());
 }

@@ -1,11 +1,8 @@
 //! Sessions by TCP, where UDP is blocked.
 
-use std::sync::{Arc, Mutex};
-
-use anabranch_net::testing::{Bystander, Hands, Nat, Packet};
+use anabranch_net::testing::Nat;
 use anabranch_net::{Carrier, Ended, Event, Events, Receiver, Receptions, Sender, TcpFallback};
 use anabranch_secure::{STREAM_PREAMBLE, append_framed};
-use anabranch_units::{Duration, Instant};
 
 use super::bed::{Bed, drain, line, millis};
 
@@ -186,72 +183,4 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     let seen = receiver.snapshot();
     assert_eq!(seen.session.frames_received, 650);
     assert_eq!(seen.paths[0].carrier, Carrier::Tcp);
-}
-
-/// A bystander on the path of UDP, which notes every datagram of a client, and delays the first
-/// ones: their copies arrive before them, the others compete with them.
-struct Copier {
-    receiver: std::net::SocketAddr,
-    copies: Arc<Mutex<Vec<Vec<u8>>>>,
-    count: usize,
-}
-
-impl Bystander for Copier {
-    fn see(&mut self, _: Instant, packet: &Packet, hands: &mut Hands) {
-        if packet.to != self.receiver {
-            return;
-        }
-        self.count += 1;
-        if self.count <= 20 {
-            hands.hold(Duration::from_millis(15));
-        }
-        let mut copies = self.copies.lock().expect("one thread");
-        copies.push(packet.bytes.clone());
-    }
-}
-
-#[test]
-fn a_bystander_that_copies_datagrams_into_its_own_connection_gets_no_route() {
-    let bed = Bed::new(7, &[line(10, 20)]);
-    let (receiver, _sessions) = receiver(&bed);
-    let copies = Arc::<Mutex<Vec<Vec<u8>>>>::default();
-    bed.world.set_bystander(Copier {
-        receiver: bed.address(),
-        copies: Arc::clone(&copies),
-        count: 0,
-    });
-    let bystander = bed.world.machine("bystander");
-    bystander.attach("eth0", &line(100, 0));
-    let connection = bystander.connect_tcp(bed.studio_line.at(PORT));
-    connection.write(&STREAM_PREAMBLE);
-    bed.world.run_for(millis(100));
-    let pass_on = async {
-        loop {
-            let seen = core::mem::take(&mut *copies.lock().expect("one thread"));
-            for datagram in seen {
-                let mut framed = Vec::new();
-                append_framed(&mut framed, &datagram);
-                connection.write(&framed);
-            }
-            bed.world.sleep(millis(1)).await;
-        }
-    };
-    let stream = async {
-        let client = bed.client().tcp(TcpFallback::Off);
-        let (sender, _events) = client.connect_async().await.expect("an answer");
-        bed.stream(&sender, 0, 200).await;
-        bed.world.sleep(millis(500)).await;
-        sender
-    };
-    let _sender = bed.world.block_on(async {
-        tokio::select! {
-            sender = stream => sender,
-            () = pass_on => panic!("it goes on"),
-        }
-    });
-    let seen = receiver.snapshot();
-    let peer = seen.paths[0].peer.expect("an address");
-    assert_eq!(peer.ip(), bed.lines[0].public_address());
-    assert_eq!(seen.paths[0].carrier, Carrier::Udp);
-    assert_eq!(seen.session.frames_received, 200);
 }
