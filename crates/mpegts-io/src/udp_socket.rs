@@ -384,7 +384,7 @@ mod tests {
         let port = input.local_addr().unwrap().port();
         let sender = output(&format!("udp://239.255.77.1:{port}?localaddr=127.0.0.1")).unwrap();
         let allowed = output(&format!("udp://239.255.77.1:{port}?localaddr=127.0.0.9")).unwrap();
-        // What comes first is of the source that was asked for, although another was earlier.
+        // The first datagram is of the requested source, although another was earlier.
         sender.send_to(b"x", ("239.255.77.1", port)).unwrap();
         allowed.send_to(b"right", ("239.255.77.1", port)).unwrap();
         assert_eq!(input.recv(&mut [0; 9]).unwrap(), 5, "from another sender");

@@ -141,7 +141,7 @@ fn a_caller_that_is_killed_gives_way_to_its_successor() {
     let mut source = bed.output(&format!("srt://{}", bed.at(9_000)));
     sink.numbers.clear();
     bed.run_until_fresh(&mut source, &mut sink, seconds(5));
-    // It is refused while its predecessor may still be there.
+    // It is refused until its predecessor has been silent for long enough.
     bed.run(&mut [&mut source], &mut [&mut sink], seconds(1));
     let first = sink.numbers[0];
     sink.assert_whole(first, first + 60);
