@@ -1,6 +1,6 @@
 //! Configuration of a session.
 
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, SharedMemory};
 
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
@@ -222,6 +222,8 @@ pub struct MediaConfig {
     pub reassembly_wait: Duration,
     /// When a receiver hands out frames.
     pub hand_out: HandOut,
+    /// Memory that the frames of several sessions share; without a total, each has its own.
+    pub memory: SharedMemory,
     /// Whether a sender states when its datagrams leave, by which a receiver knows the least
     /// one-way delay whatever waits at the sender. In a laboratory both ends have one clock.
     pub includes_send_times: bool,
@@ -239,6 +241,7 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             hand_out: HandOut::default(),
+            memory: SharedMemory::default(),
             includes_send_times: false,
             ends_with_peer: false,
             target_fraction: None,

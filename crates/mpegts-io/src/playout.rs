@@ -8,11 +8,10 @@
 //! no reader sees when they were written.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use anabranch_core::{ClockOffset, FrameId, FramePart, ReceivedFrame};
-use anabranch_units::{Importance, Instant};
+use anabranch_units::{Importance, Instant, MemoryShare, SharedMemory};
 use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::mpeg_ts::PACKET_LEN;
 use anabranch_video::null_packets;
@@ -20,43 +19,12 @@ use anabranch_video::player::{JitterBuffer, Player, PlayerFrame};
 
 use super::spread::{by_arrival, evenly};
 
-/// Maximum number of bytes that wait, since the peer chooses both latency and rate. Chosen: 30 s of
-/// 70 Mbit/s. If more wait, the oldest leave before their time.
-const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Maximum number of bytes that wait in all playouts of the program, since peers choose both
+/// latency and rate. One playout can have half. Chosen: 30 s of 70 Mbit/s. If more wait, the oldest
+/// leave before their time.
+const MAX_WAITING_BYTES: usize = 512 << 20;
 
-/// Bytes that wait in all playouts of the program. Beyond, each has an equal share: many senders
-/// with long latencies leave the memory to one another.
-const MAX_ALL_WAITING_BYTES: usize = 512 << 20;
-
-/// Memory of all playouts of a program, or of a test.
-#[derive(Clone, Debug, Default)]
-struct Memory(Arc<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    bytes: AtomicUsize,
-    playouts: AtomicUsize,
-}
-
-static MEMORY: LazyLock<Memory> = LazyLock::new(Memory::default);
-
-impl Memory {
-    fn enter(&self) {
-        self.0.playouts.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn leave(&self, bytes: usize) {
-        self.0.playouts.fetch_sub(1, Ordering::Relaxed);
-        self.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Returns whether a playout with `bytes` has more than its share.
-    fn is_exceeded(&self, bytes: usize) -> bool {
-        let playouts = self.0.playouts.load(Ordering::Relaxed).max(1);
-        let is_full = self.0.bytes.load(Ordering::Relaxed) > MAX_ALL_WAITING_BYTES;
-        bytes > MAX_WAITING_BYTES || (is_full && bytes > MAX_ALL_WAITING_BYTES / playouts)
-    }
-}
+static MEMORY: LazyLock<SharedMemory> = LazyLock::new(|| SharedMemory::new(MAX_WAITING_BYTES));
 
 /// Bytes that leave together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,8 +46,7 @@ pub struct Playout {
     offset: ClockOffset,
     /// Waiting frames, in the order of their times.
     waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
-    memory: Memory,
+    waiting_bytes: MemoryShare,
     /// Capture time of the last frame, by the sender's clock.
     last_captured_at: Option<Instant>,
     /// Whether a key frame has arrived; a stream without video has none.
@@ -118,29 +85,26 @@ struct Parted {
     passed: usize,
 }
 
-impl Drop for Playout {
-    fn drop(&mut self) {
-        self.memory.leave(self.waiting_bytes);
-    }
-}
-
 impl Playout {
     /// Creates the playout of a new session. `is_spread`: whether the output shows when the bytes
     /// of a frame leave.
     pub fn new(buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
-        Playout::within(MEMORY.clone(), buffer, is_spread, now)
+        Playout::within(MEMORY.share(), buffer, is_spread, now)
     }
 
-    fn within(memory: Memory, buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
-        memory.enter();
+    fn within(
+        waiting_bytes: MemoryShare,
+        buffer: JitterBuffer,
+        is_spread: bool,
+        now: Instant,
+    ) -> Self {
         Playout {
             buffer,
             is_spread,
             player: Player::new(buffer, now),
             offset: ClockOffset::default(),
             waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            memory,
+            waiting_bytes,
             last_captured_at: None,
             has_pictures: false,
             joined_count: 0,
@@ -236,8 +200,7 @@ impl Playout {
     fn wait(&mut self, waiting: Waiting) {
         if !waiting.bytes.is_empty() {
             let bytes = waiting.bytes.len();
-            self.waiting_bytes += bytes;
-            self.memory.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.waiting_bytes.add(bytes);
             self.waiting.push_back(waiting);
         }
     }
@@ -270,7 +233,7 @@ impl Playout {
     /// Returns when the next bytes are due.
     pub fn next_at(&self) -> Option<Instant> {
         let (_, at) = self.waiting.front()?.groups.front()?;
-        match self.memory.is_exceeded(self.waiting_bytes) {
+        match self.waiting_bytes.is_exceeded() {
             true => Some(Instant::ZERO),
             false => Some(self.due_at(*at)),
         }
@@ -279,7 +242,7 @@ impl Playout {
     /// Takes the next bytes, if they are due.
     pub fn pop(&mut self, now: Instant) -> Option<Piece> {
         let mut len = 0;
-        let mut is_over = self.memory.is_exceeded(self.waiting_bytes);
+        let mut is_over = self.waiting_bytes.is_exceeded();
         self.has_overflowed |= is_over;
         let groups = &self.waiting.front()?.groups;
         let mut count = 0;
@@ -303,8 +266,7 @@ impl Playout {
             bytes: front.bytes[begin..front.gone].to_vec(),
         };
         let bytes = piece.bytes.len();
-        self.waiting_bytes -= bytes;
-        self.memory.0.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.waiting_bytes.remove(bytes);
         if front.groups.is_empty() {
             self.waiting.pop_front();
         }
@@ -317,12 +279,11 @@ impl Playout {
         self.is_overflow_reported |= is_new;
         is_new.then(|| {
             format!(
-                "a latency of {} at this rate takes more than {} MiB, the most that may wait, or \
-                 more than its share in {} MiB of all senders: bytes leave early. Ask for a \
-                 shorter --latency at both ends",
+                "a latency of {} at this rate takes more than {} MiB, half of what may wait of all \
+                 senders, or more than they leave: bytes leave early. Ask for a shorter --latency \
+                 at both ends",
                 self.buffer,
-                MAX_WAITING_BYTES >> 20,
-                MAX_ALL_WAITING_BYTES >> 20,
+                MAX_WAITING_BYTES >> 21,
             )
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 
+use anabranch_units::MemoryShare;
 use tokio::sync::watch;
 
 use crate::event::{Ended, Event};
@@ -23,7 +24,7 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 struct Queued {
     events: AtomicUsize,
-    bytes: AtomicUsize,
+    bytes: MemoryShare,
     /// Number of events dropped at the full queue.
     dropped_count: AtomicU64,
 }
@@ -91,10 +92,19 @@ pub struct SessionOver {
     pub ended: Option<Ended>,
 }
 
+/// Creates a queue of its own.
 pub(crate) fn queue() -> (EventSender, Events) {
+    queue_within(MemoryShare::default())
+}
+
+/// Creates a queue whose bytes are part of a total.
+pub(crate) fn queue_within(memory: MemoryShare) -> (EventSender, Events) {
     let (sender, receiver) = flume::unbounded();
     let (ended, has_ended) = watch::channel(None);
-    let queued = Arc::<Queued>::default();
+    let queued = Arc::new(Queued {
+        bytes: memory,
+        ..Queued::default()
+    });
     let sender = EventSender {
         queue: Some(sender),
         queued: Arc::clone(&queued),
@@ -115,7 +125,8 @@ impl EventSender {
         let is_part = matches!(event, Event::FramePart(_));
         let share = if is_part { PARTS_SHARE } else { 1 };
         let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS / share
-            || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES / share;
+            || self.queued.bytes.bytes() + bytes > MAX_QUEUED_BYTES / share
+            || (bytes > 0 && self.queued.bytes.is_exceeded_with(bytes));
         if is_full && is_part {
             return;
         }
@@ -127,7 +138,7 @@ impl EventSender {
             self.ended.send_replace(Some(ended.clone()));
         }
         self.queued.events.fetch_add(1, Ordering::Relaxed);
-        self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.queued.bytes.add(bytes);
         // An owner that has gone needs no events.
         let _ = queue.send(event);
     }
@@ -212,9 +223,7 @@ impl Events {
 
     fn count(&self, event: Event) -> Event {
         self.queued.events.fetch_sub(1, Ordering::Relaxed);
-        self.queued
-            .bytes
-            .fetch_sub(bytes_of(&event), Ordering::Relaxed);
+        self.queued.bytes.remove(bytes_of(&event));
         event
     }
 }
@@ -224,7 +233,7 @@ mod tests {
     use super::*;
     use crate::event::Ended;
     use anabranch_core::{ClockOffset, FrameId, FramePart, ReceivedFrame};
-    use anabranch_units::{DataRate, Importance, Instant};
+    use anabranch_units::{DataRate, Importance, Instant, SharedMemory};
 
     #[test]
     fn a_reader_that_sleeps_bounds_the_queue() {
@@ -264,6 +273,34 @@ mod tests {
         events.try_recv().expect("a frame");
         sender.emit(frame(8 << 20));
         assert_eq!(sender.dropped_count(), 12, "there was room for one");
+    }
+
+    #[test]
+    fn queues_of_a_receiver_share_a_total() {
+        let memory = SharedMemory::new(10_000);
+        let queues: Vec<_> = (0..9).map(|_| queue_within(memory.share())).collect();
+        let part = Event::FramePart(FramePart {
+            id: FrameId(0),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+            offset: ClockOffset::default(),
+            begin: 0,
+            bytes: vec![0; 100],
+        });
+        for _ in 0..100 {
+            for (sender, _) in &queues {
+                sender.emit(part.clone());
+                assert!(memory.held_bytes() <= 10_000);
+            }
+        }
+        for (_, events) in &queues {
+            let mut count = 0;
+            while events.try_recv().is_ok() {
+                count += 1;
+            }
+            assert!((9..=11).contains(&count), "{count}");
+        }
+        assert_eq!(memory.held_bytes(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 
 use anabranch_secure::{PairingCode, PublicKey};
-use anabranch_units::{Duration, Lateness};
+use anabranch_units::{Duration, Lateness, SharedMemory};
 
 use crate::event_queue;
 use crate::load::Frames;
@@ -22,6 +22,10 @@ use crate::surroundings::Surroundings;
 
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};
+
+/// Memory of media of all sessions: of frames that are not whole or wait for others, and of events
+/// that wait for their reader. Chosen: eight senders can have 64 MiB of each at a time.
+const MEDIA_BYTES: usize = 1 << 30;
 
 /// A running receiver. Dropping it notifies its peers and waits for the thread.
 #[derive(Debug)]
@@ -51,8 +55,11 @@ impl Receiver {
         let (ports, local) = config.open()?;
         let surroundings = Surroundings::of(&config.network, config.clock);
         let (begun, queue) = flume::unbounded();
-        let mut offer = Offer::new(config.transport.clone(), move |opening| {
-            let (events, reader) = event_queue::queue();
+        let memory = SharedMemory::new(MEDIA_BYTES);
+        let mut transport = config.transport.clone();
+        transport.media.memory = memory.clone();
+        let mut offer = Offer::new(transport, move |opening| {
+            let (events, reader) = event_queue::queue_within(memory.share());
             let audience = Audience::new(events);
             // An owner that has gone takes no more sessions.
             let _ = begun.send(Begun {

@@ -16,6 +16,7 @@ mod quantity;
 mod rate;
 mod repeat_budget;
 mod seed;
+mod shared_memory;
 mod time;
 
 pub use bytes::ByteCount;
@@ -30,4 +31,5 @@ pub use quantity::ParseQuantityError;
 pub use rate::DataRate;
 pub use repeat_budget::{REPEATED_PERCENT, RepeatBudget};
 pub use seed::{Rng, Seed};
+pub use shared_memory::{MemoryShare, SharedMemory};
 pub use time::{Duration, Instant};

@@ -7,12 +7,12 @@ mod ranges;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Duration, Importance, Instant, MemoryShare};
 use frame_bytes::FrameBytes;
 use ranges::Ranges;
 
 use super::peer_clock::{ClockOffset, PeerClock};
-use crate::config::HandOut;
+use crate::config::{HandOut, MediaConfig};
 
 use super::{DropReason, FragmentHeader, FrameId, FramePart, MAX_FRAME_BYTES, ReceivedFrame};
 
@@ -102,6 +102,8 @@ pub(crate) struct Reassembly {
     clock: PeerClock,
     keeps_bytes: bool,
     order: HandOut,
+    /// Part of the memory of all sessions.
+    memory: MemoryShare,
     /// Used-up frames, for the next ones.
     #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<IncomingFrame>>,
@@ -115,8 +117,9 @@ pub(crate) struct Peak {
 }
 
 impl Reassembly {
-    pub(crate) fn new(wait: Duration, keeps_bytes: bool, order: HandOut) -> Self {
+    pub(crate) fn new(media: &MediaConfig, keeps_bytes: bool) -> Self {
         Reassembly {
+            memory: media.memory.share(),
             slots: VecDeque::new(),
             first: FrameId(0),
             known: BTreeSet::new(),
@@ -127,10 +130,10 @@ impl Reassembly {
             whole_bytes: 0,
             overhead_bytes: 0,
             peak: Peak::default(),
-            wait,
+            wait: media.reassembly_wait,
             clock: PeerClock::new(),
             keeps_bytes,
-            order: match order {
+            order: match media.hand_out {
                 HandOut::PartsInOrder if !keeps_bytes => HandOut::InOrder,
                 order => order,
             },
@@ -212,7 +215,8 @@ impl Reassembly {
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
         self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
-        while self.taken_bytes() > MAX_HELD_BYTES {
+        self.memory.set(self.taken_bytes());
+        while self.memory.bytes() > MAX_HELD_BYTES || self.memory.is_exceeded() {
             self.push_out(1, out);
         }
         self.deliver(now, out);
@@ -311,10 +315,7 @@ impl Reassembly {
         match first {
             Slot::Missing { noticed_at } => {
                 let latest = *noticed_at + self.wait;
-                Some(
-                    self.next_due_at(false)
-                        .map_or(latest, |due| due.min(latest)),
-                )
+                Some(self.next_due_at(false).unwrap_or(latest).min(latest))
             }
             Slot::Open(frame) if self.whole_key_count > 0 || self.order == HandOut::WhenWhole => {
                 Some(self.due_at(frame.captured_at))
@@ -404,6 +405,7 @@ impl Reassembly {
             }
         }
         debug_assert!(!self.slots.is_empty() || self.taken_bytes() == 0);
+        self.memory.set(self.taken_bytes());
         // Frames without even a received successor are too many to report one by one.
         let unseen = count - open;
         self.first.0 += unseen;

@@ -1,6 +1,18 @@
+use anabranch_units::SharedMemory;
+
 use super::*;
 
 const WAIT: Duration = Duration::from_millis(500);
+
+fn new(keeps_bytes: bool, hand_out: HandOut, memory: SharedMemory) -> Reassembly {
+    let media = MediaConfig {
+        reassembly_wait: WAIT,
+        hand_out,
+        memory,
+        ..MediaConfig::default()
+    };
+    Reassembly::new(&media, keeps_bytes)
+}
 
 struct Bed {
     reassembly: Reassembly,
@@ -10,7 +22,7 @@ struct Bed {
 impl Bed {
     fn new() -> Self {
         Bed {
-            reassembly: Reassembly::new(WAIT, true, HandOut::InOrder),
+            reassembly: new(true, HandOut::InOrder, SharedMemory::default()),
             out: Vec::new(),
         }
     }
@@ -54,7 +66,7 @@ impl Bed {
 #[test]
 fn without_an_order_frames_leave_once_they_are_whole_and_gaps_are_settled_in_time() {
     let mut bed = Bed::new();
-    bed.reassembly = Reassembly::new(WAIT, true, HandOut::WhenWhole);
+    bed.reassembly = new(true, HandOut::WhenWhole, SharedMemory::default());
     bed.insert(10, 0, 0, 2, true);
     bed.insert(10, 2, 0, 1, false);
     bed.insert(20, 4, 0, 1, true);
@@ -81,7 +93,7 @@ fn without_an_order_frames_leave_once_they_are_whole_and_gaps_are_settled_in_tim
 #[test]
 fn parts_leave_in_order_as_soon_as_nothing_is_missing_before_them() {
     let mut bed = Bed::new();
-    bed.reassembly = Reassembly::new(WAIT, true, HandOut::PartsInOrder);
+    bed.reassembly = new(true, HandOut::PartsInOrder, SharedMemory::default());
     bed.insert(1, 0, 1, 4, true);
     assert_eq!(bed.outcomes(), "");
     bed.insert(2, 0, 0, 4, true);
@@ -121,7 +133,7 @@ fn without_their_bytes_frames_are_the_same() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
         let whole = [true, false].map(|keeps_bytes| {
             let mut bed = Bed::new();
-            bed.reassembly = Reassembly::new(WAIT, keeps_bytes, HandOut::InOrder);
+            bed.reassembly = new(keeps_bytes, HandOut::InOrder, SharedMemory::default());
             for fragment in order {
                 assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
             }
@@ -272,6 +284,34 @@ fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late(
     bed.insert(1_200, 5_001, 0, 1, false);
     assert_eq!(bed.insert(1_201, 4_000, 0, 1, false), Taken::Late);
     assert_eq!(bed.insert(1_201, 5_000, 0, 1, false), Taken::Duplicate);
+}
+
+#[test]
+fn sessions_share_a_total_whichever_holds_it() {
+    let memory = SharedMemory::new(1 << 20);
+    let with_memory = |_| {
+        let mut bed = Bed::new();
+        bed.reassembly = new(true, HandOut::InOrder, memory.clone());
+        bed
+    };
+    let mut beds: Vec<Bed> = (0..40).map(with_memory).collect();
+    for frame in 0..100 {
+        for (place, bed) in beds.iter_mut().enumerate() {
+            // The first ones keep their frames, and the others go on.
+            if frame < 20 || place >= 10 {
+                for fragment in 0..30 {
+                    bed.insert(frame, frame, fragment, 31, true);
+                    assert!(memory.held_bytes() <= (1 << 20) + 2_000);
+                }
+            }
+        }
+    }
+    let held = beds.iter().map(|bed| bed.reassembly.taken_bytes());
+    assert_eq!(held.sum::<usize>(), memory.held_bytes());
+    for bed in &mut beds {
+        bed.reassembly.finish(&mut bed.out);
+    }
+    assert_eq!(memory.held_bytes(), 0);
 }
 
 #[test]

@@ -44,11 +44,7 @@ impl Output {
 impl Reception {
     pub(super) fn new(config: &Config, now: Instant) -> Self {
         Reception {
-            reassembly: Reassembly::new(
-                config.media.reassembly_wait,
-                config.laboratory.keeps_bytes,
-                config.media.hand_out,
-            ),
+            reassembly: Reassembly::new(&config.media, config.laboratory.keeps_bytes),
             peer_time: now,
             fec: None,
             outcomes: Vec::new(),

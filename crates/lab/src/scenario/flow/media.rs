@@ -170,6 +170,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
     let deadline = table.or("deadline", usual.deadline, positive_duration)?;
     Ok(MediaConfig {
         hand_out: HandOut::InOrder,
+        memory: usual.memory,
         includes_send_times: false,
         fec: table.or("fec", usual.fec, fec)?,
         deadline,
