@@ -201,12 +201,14 @@ class Emulation:
 
     def _start(self) -> None:
         scenario = self._scenario
-        text = _native.network_toml(scenario._file, scenario._text, list(scenario._overrides))
+        overrides = list(scenario._overrides)
+        text, traces = _native.network_toml(scenario._file, scenario._text, overrides)
         self._folder = tempfile.TemporaryDirectory(prefix="anabranch-")
         file = Path(self._folder.name) / f"{scenario.name}.toml"
         file.write_text(text, encoding="utf-8")
         # Without Python its standard input ends, and with it the program.
-        options = [*self._options, "--control", "0", "--until-input-ends"]
+        settings = [part for trace in traces for part in ("--set", trace)]
+        options = [*settings, *self._options, "--control", "0", "--until-input-ends"]
         self._process = subprocess.Popen(
             [*self._command, str(file), *options],
             stdin=subprocess.PIPE,

@@ -60,9 +60,9 @@ pub use run::{
 };
 pub use scenario::{
     AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec,
-    LinkSpec, MediaSpec, NotOneLink, PathSpec, Point, RawSpec, RouteSpec, SENDER_RULES, Scenario,
-    ScenarioError, SenderRuleEntry, Setting, ShortSpec, Swept, SweptPoint, merged_text,
-    network_text, schema,
+    LinkSpec, MediaSpec, NetworkText, NotOneLink, PathSpec, Point, RawSpec, RouteSpec,
+    SENDER_RULES, Scenario, ScenarioError, SenderRuleEntry, Setting, ShortSpec, Swept, SweptPoint,
+    merged_text, network_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

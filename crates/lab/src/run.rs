@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use anabranch_core::{Config, PathOptions};
 use anabranch_sim::{
-    Application, FlowConfig, FlowId, FlowPath, LinkId, ORACLE, PacketCounts, RouteId, TraceHash,
-    World, WorldError,
+    Application, FlowConfig, FlowId, FlowPath, LinkId, ORACLE, PacketCounts, ReachedLimit, RouteId,
+    TraceHash, World, WorldError,
 };
 use anabranch_units::{Duration, Seed};
 use anabranch_video::source::SourceConfigError;
@@ -90,9 +90,26 @@ pub enum RunError {
     /// A trace cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The run needs more than its scenario allows.
+    #[error(
+        "{}: a limit for strangers' scenarios, which `--set limits.{}=N` raises",
+        limit_text(.0).0, limit_text(.0).1
+    )]
+    Limit(ReachedLimit),
     /// The caller has ended the run.
     #[error("the run was interrupted")]
     Interrupted,
+}
+
+/// Returns the words for a limit that a run has reached, and its key.
+fn limit_text(limit: &ReachedLimit) -> (String, &'static str) {
+    match limit {
+        ReachedLimit::Steps(most) => (format!("the run needs more than {most} steps"), "steps"),
+        ReachedLimit::PacketsInFlight(most) => {
+            let text = format!("more than {most} packets in flight");
+            (text, "packets-in-flight")
+        }
+    }
 }
 
 /// Runs a scenario once per seed, in the order of the seeds' list. `progress` is called from
@@ -275,6 +292,7 @@ pub(crate) fn build_world(
 ) -> Result<World, RunError> {
     let mut world = World::new(seed);
     world.set_lanes(lane_count);
+    world.set_limits(scenario.limits);
     for link in &scenario.links {
         match is_changeable {
             true => world.add_changeable_link(&link.name, &link.config)?,

@@ -9,6 +9,7 @@ mod error;
 mod expect;
 mod files;
 mod flow;
+mod limits;
 mod link;
 mod network;
 mod override_key;
@@ -25,12 +26,13 @@ mod written;
 
 use std::path::Path;
 
+use anabranch_sim::Limits;
 use anabranch_units::Duration;
 
 use crate::metrics::Window;
 use document::{Document, Node};
-use files::Files;
-use reader::{Read, Table, positive_duration, text};
+use files::{Beside, Files};
+use reader::{Read, Table, text};
 use shape::{Key, Shape};
 
 pub use algorithms::Algorithms;
@@ -43,7 +45,7 @@ pub use flow::{
 };
 pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
-pub use network::network_text;
+pub use network::{NetworkText, network_text};
 pub use schema::schema;
 pub(crate) use sweep::MAX_POINTS;
 pub use sweep::{Point, Setting};
@@ -73,6 +75,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// Expectations of the measurements.
     pub expectations: Vec<Expectation>,
+    /// Limits of a run.
+    pub limits: Limits,
 }
 
 impl Scenario {
@@ -100,7 +104,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        Scenario::of(file, text, Files::beside(file), overrides)
+        Scenario::of(file, text, Files::OnDisk(&Beside::new(file)), overrides)
     }
 
     /// Reads the text of a file that is part of the program, as are the files that it names, given
@@ -205,6 +209,11 @@ const KEYS: &[Key] = &[
     ),
     Key::new("expect", Shape::Expectations, "bounds of metrics"),
     Key::new(
+        limits::KEY,
+        Shape::Table(limits::KEYS),
+        "lower limits of a run",
+    ),
+    Key::new(
         "sweep",
         Shape::Sweep,
         "lists of values by key: a run for each combination",
@@ -214,7 +223,7 @@ const KEYS: &[Key] = &[
 fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> Read<Scenario> {
     let table = Table::of(root, KEYS)?;
     let owned = |node| text(node).map(str::to_owned);
-    let duration = table.required("duration", positive_duration)?;
+    let duration = table.required("duration", limits::duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
     let links = table.required("links", |node| link::links(node, files))?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
@@ -231,6 +240,10 @@ fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> R
         duration,
         statistics,
         expectations: table.or("expect", Vec::new(), expectations)?,
+        limits: match files {
+            Files::OnDisk(_) => limits::limits(table.node(limits::KEY))?,
+            Files::BuiltIn(_) => Limits::NONE,
+        },
         links,
         routes,
         flows,

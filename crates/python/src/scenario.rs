@@ -77,15 +77,18 @@ pub(crate) fn merged_toml(
     merged_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))
 }
 
-/// Returns the network of the text as a scenario that the emulator reads from any folder.
+/// Returns the network of the text as a scenario that the emulator reads from any folder, and the
+/// overrides that name its traces.
 #[pyfunction]
 pub(crate) fn network_toml(
     py: Python<'_>,
     file: &str,
     text: &str,
     overrides: Vec<String>,
-) -> PyResult<String> {
-    network_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))
+) -> PyResult<(String, Vec<String>)> {
+    let network = network_text(file, text, &overrides);
+    let network = network.map_err(|error| errors::scenario(py, &error))?;
+    Ok((network.text, network.overrides))
 }
 
 /// Returns the text of a file, as the program reads scenarios: up to a length.

@@ -22,7 +22,8 @@ use crate::endpoint::Endpoint;
 use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::groups::{Division, Group, MAX_GROUPS, Progress};
-use crate::network::{Network, PacketCounts};
+use crate::limits::{Limits, ReachedLimit};
+use crate::network::{Network, PacketCounts, Traffic};
 use crate::observer::Observer;
 use crate::oracle;
 use crate::topology::{LinkId, Route, RouteId};
@@ -46,6 +47,7 @@ pub struct World {
     /// Links that have been changed since the last event.
     changed_links: Vec<LinkId>,
     flow_count: u32,
+    limits: Limits,
     /// The lanes; flows are assigned to them in turn.
     lanes: Vec<Lane>,
 }
@@ -95,6 +97,7 @@ impl World {
             network: Network::default(),
             changed_links: Vec::new(),
             flow_count: 0,
+            limits: Limits::NONE,
             lanes: vec![Lane::default()],
         }
     }
@@ -109,6 +112,20 @@ impl World {
         assert!(self.flow_count == 0, "flows have their lanes");
         assert!(lane_count > 0, "flows need a lane");
         self.lanes.resize_with(lane_count, Lane::default);
+    }
+
+    /// Sets limits. The world stands still at one of them: [`World::reached_limit`].
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+        for lane in &mut self.lanes {
+            lane.traffic.set_limits(limits);
+        }
+    }
+
+    /// Returns the limit that has stopped the world, if any.
+    pub fn reached_limit(&self) -> Option<ReachedLimit> {
+        let traffics = self.lanes.iter().map(|lane| &lane.traffic);
+        reached_limit(self.limits, traffics)
     }
 
     /// Returns the number of a flow's lane, from zero.
@@ -341,6 +358,10 @@ impl World {
             }
         }
         while let Some(next_at) = self.next_at(&lanes).filter(|at| *at <= until) {
+            let traffics = lanes.iter().map(|watched| &watched.lane.traffic);
+            if reached_limit(self.limits, traffics).is_some() {
+                break;
+            }
             self.progress.skip_to(next_at);
             for group in self.progress.division.groups() {
                 let horizon = self.horizon(group);
@@ -543,4 +564,13 @@ impl World {
     fn sender(&self, flow: FlowId) -> &Endpoint {
         &self.flow(flow).ends[Side::Sender as usize].endpoint
     }
+}
+
+fn reached_limit<'a>(
+    limits: Limits,
+    traffics: impl Iterator<Item = &'a Traffic>,
+) -> Option<ReachedLimit> {
+    let numbers = traffics.map(|traffic| (traffic.steps(), traffic.counts().in_flight()));
+    let (steps, in_flight) = numbers.fold((0, 0), |sum, its| (sum.0 + its.0, sum.1 + its.1));
+    limits.reached(steps, in_flight)
 }

@@ -80,6 +80,7 @@ impl<'a> Stepped<'a> {
         };
         let before = self.world.now();
         self.world.run_lanes_until(stop, &mut self.watches);
+        self.check_limits()?;
         self.at_stop(stop)?;
         Ok(Some(stop - before))
     }
@@ -95,18 +96,26 @@ impl<'a> Stepped<'a> {
     ) -> Result<(), RunError> {
         while let Some(stop) = self.stops.last().copied().filter(|stop| *stop <= until) {
             self.stops.pop();
-            self.run_until(stop, observer);
+            self.run_until(stop, observer)?;
             self.at_stop(stop)?;
         }
         if !self.stops.is_empty() {
-            self.run_until(until, observer);
+            self.run_until(until, observer)?;
         }
         Ok(())
     }
 
-    fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
+    fn run_until(&mut self, until: Instant, observer: &mut impl Observer) -> Result<(), RunError> {
         let watch = &mut self.watches[0];
         self.world.run_until(until, &mut watch.and(observer));
+        self.check_limits()
+    }
+
+    fn check_limits(&self) -> Result<(), RunError> {
+        match self.world.reached_limit() {
+            Some(limit) => Err(RunError::Limit(limit)),
+            None => Ok(()),
+        }
     }
 
     /// Lets the recorders sample the world, which has reached a stop.

@@ -43,11 +43,7 @@ pub(super) fn read(
     let Some(node) = of(root) else {
         return Ok(None);
     };
-    let name = super::reader::text(node).map_err(&mistake)?;
-    let path_name = files.path_of(name);
-    let text = files
-        .read(name)
-        .map_err(|error| mistake(node.mistake(format!("{path_name}: {error}"))))?;
+    let (path_name, text) = files.read(node).map_err(&mistake)?;
     let base = parsed(&path_name, &text, Place::Base)?;
     if of(&base).is_some() {
         let message = format!("{path_name} has a base itself, which a base cannot have");

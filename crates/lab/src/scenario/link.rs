@@ -313,18 +313,10 @@ fn check_without_rate(table: &Table<'_>, config: &LinkConfig) -> Read<()> {
 }
 
 fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
-    let name = text(node)?;
-    let mistake = |error: &dyn std::fmt::Display| {
-        let path = files.path_of(name);
-        node.mistake(format!("{path}: {error}"))
-    };
-    let text = files.read(name).map_err(|error| mistake(&error))?;
+    let (path, text) = files.read(node)?;
     text.parse().map_err(|error| {
-        mistake(&trace_format::mistake(
-            &error,
-            &[TraceFormat::Mahimahi],
-            &text,
-        ))
+        let error = trace_format::mistake(&error, &[TraceFormat::Mahimahi], &text);
+        node.mistake(format!("{path}: {error}"))
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::document::{Document, Node, Value};
 use super::error::ScenarioError;
-use super::files::{self, Files};
+use super::files::{self, Beside, Files};
 use super::written;
 
 /// Keys of a file that describe the network, or that every file needs.
@@ -12,21 +12,37 @@ const KEPT: [&str; 5] = ["title", "duration", "links", "routes", "flows"];
 /// Keys of a flow that name routes and not algorithms, which only another program may know.
 const KEPT_OF_FLOWS: [&str; 3] = ["name", "count", "paths"];
 
-/// Returns the network of a file called `file` as a scenario that can be read from any folder. Its
-/// flows have only their paths, and files have absolute names.
+/// The network of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkText {
+    /// A scenario that can be read from any folder, without the traces of its links.
+    pub text: String,
+    /// Overrides that name these traces: only they reach files elsewhere.
+    pub overrides: Vec<String>,
+}
+
+/// Returns the network of a file called `file`. Its flows have only their paths.
 ///
 /// # Errors
 /// As [`merged_text`](super::merged_text).
-pub fn network_text(file: &str, text: &str, overrides: &[String]) -> Result<String, ScenarioError> {
-    let document = Document::parse(file, text, Files::beside(file), overrides)?;
+pub fn network_text(
+    file: &str,
+    text: &str,
+    overrides: &[String],
+) -> Result<NetworkText, ScenarioError> {
+    let beside = Beside::new(file);
+    let document = Document::parse(file, text, Files::OnDisk(&beside), overrides)?;
+    let mut traces = Vec::new();
     let mut root = document.root().clone();
     keep(&mut root, &KEPT);
     for (key, node) in entries(&mut root) {
         match (key.as_str(), &mut node.value) {
             ("links", Value::Table(links)) => {
-                links
-                    .iter_mut()
-                    .for_each(|(_, link)| name_absolutely(link, file));
+                let moved = links.iter_mut().filter_map(|(name, link)| {
+                    let trace = take_trace(link, file)?;
+                    Some(format!("links.'{name}'.trace={trace}"))
+                });
+                traces.extend(moved);
             }
             ("flows", Value::Array(flows)) => {
                 flows.iter_mut().for_each(|flow| keep(flow, &KEPT_OF_FLOWS));
@@ -34,7 +50,10 @@ pub fn network_text(file: &str, text: &str, overrides: &[String]) -> Result<Stri
             _ => {}
         }
     }
-    written::text_of(root, file)
+    Ok(NetworkText {
+        text: written::text_of(root, file)?,
+        overrides: traces,
+    })
 }
 
 fn entries(node: &mut Node) -> &mut [(String, Node)] {
@@ -50,15 +69,19 @@ fn keep(node: &mut Node, keys: &[&str]) {
     }
 }
 
-/// Makes the name of a link's trace absolute.
-fn name_absolutely(link: &mut Node, file: &str) {
-    for (key, node) in entries(link) {
-        if let ("trace", Value::Text(name)) = (key.as_str(), &mut node.value) {
-            let path = files::folder_of(file).join(Path::new(name));
-            let path = std::path::absolute(&path).unwrap_or(path);
-            *name = path.display().to_string();
-        }
-    }
+/// Removes a link's trace. Returns the absolute name of its file.
+fn take_trace(link: &mut Node, file: &str) -> Option<String> {
+    let Value::Table(entries) = &mut link.value else {
+        return None;
+    };
+    let index = entries.iter().position(|(key, _)| key == "trace")?;
+    let Value::Text(name) = &entries[index].1.value else {
+        return None;
+    };
+    let path = files::folder_of(file).join(Path::new(name));
+    entries.remove(index);
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Some(path.display().to_string())
 }
 
 #[cfg(test)]
@@ -80,14 +103,15 @@ mod tests {
         let file = folder.path().join("one.toml").display().to_string();
         let overrides = ["links.back.delay=7 ms".to_owned()];
         let network = network_text(&file, text, &overrides).unwrap();
-        let read = Scenario::parse("elsewhere/network.toml", &network, &[]).unwrap();
+        let elsewhere = "elsewhere/network.toml";
+        let read = Scenario::parse(elsewhere, &network.text, &network.overrides).unwrap();
         let link = |name: &str| read.links.iter().find(|link| link.name == name).unwrap();
-        assert!(link("up").config.trace.is_some(), "{network}");
+        assert!(link("up").config.trace.is_some(), "{network:?}");
         assert_eq!(link("back").config.delay.as_millis(), 7);
         assert_eq!(read.flows.len(), 1);
         assert!(
-            read.expectations.is_empty() && !network.contains("of-python"),
-            "{network}"
+            read.expectations.is_empty() && !network.text.contains("of-python"),
+            "{network:?}"
         );
     }
 }

@@ -7,9 +7,9 @@ use anabranch_units::{ByteCount, DataRate, Duration};
 use super::algorithms::Algorithms;
 use super::document::{Document, Node, Place, Value};
 use super::error::{Mistake, ScenarioError};
-use super::files::Files;
+use super::files::{Beside, Files};
 use super::reader::{Read, list, named};
-use super::{Scenario, named_text, read_document};
+use super::{Scenario, limits, named_text, read_document};
 
 /// A scenario with the values that one point of its `[sweep]` gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +104,8 @@ impl Point {
         overrides: &[String],
         algorithms: &Algorithms,
     ) -> Result<Vec<Point>, ScenarioError> {
-        let files = Files::beside(file);
+        let beside = Beside::new(file);
+        let files = Files::OnDisk(&beside);
         let document = Document::parse(file, text, files, overrides)?;
         let points = points(&document, file, files, algorithms)?;
         let possible = points
@@ -135,13 +136,16 @@ pub(super) fn points<'a>(
         value: value.value.written(),
         number: number(&value.value),
     };
+    let point_count = steps.len();
     let scenario = move |step: &Step| {
         let mut at_point = document.clone();
         for (keys, value) in step {
             let put = at_point.put(keys, value);
             put.map_err(|mistake| document.error(mistake))?;
         }
-        read_document(&at_point, file, files, algorithms)
+        let mut scenario = read_document(&at_point, file, files, algorithms)?;
+        scenario.limits = limits::shared(scenario.limits, point_count);
+        Ok(scenario)
     };
     let point = move |step: Step| (step.iter().map(setting).collect(), scenario(&step));
     Ok(steps.into_iter().map(point))

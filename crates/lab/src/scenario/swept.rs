@@ -7,7 +7,7 @@ use anabranch_units::Seed;
 use super::algorithms::Algorithms;
 use super::document::Document;
 use super::error::ScenarioError;
-use super::files::{self, Contents, Files};
+use super::files::{Beside, Files};
 use super::sweep::{self, Setting};
 use super::{Scenario, named_text, written};
 
@@ -63,8 +63,8 @@ impl Swept {
     /// # Errors
     /// As [`Swept::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Swept, ScenarioError> {
-        let contents = Contents::default();
-        let files = Files::Noted(files::folder_of(file), &contents);
+        let beside = Beside::new(file);
+        let files = Files::OnDisk(&beside);
         let document = Document::parse(file, text, files, overrides)?;
         let point = |(settings, scenario)| SweptPoint { settings, scenario };
         let points = sweep::points(&document, file, files, Algorithms::NONE)?;
@@ -79,7 +79,7 @@ impl Swept {
         let name = name.to_string_lossy().into_owned();
         let parts = [
             written::text_of(document.root().clone(), file)?,
-            contents.summary(),
+            beside.summary(),
         ];
         let hash = parts
             .iter()

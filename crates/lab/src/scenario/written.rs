@@ -5,7 +5,7 @@ use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 use super::base;
 use super::document::{Document, Node, Place, Value};
 use super::error::ScenarioError;
-use super::files::Files;
+use super::files::{Beside, Files};
 
 /// Returns the text of a file called `file` as one TOML file: merged with its base and the
 /// overrides, without its comments. The files that it names are still looked for beside `file`.
@@ -14,7 +14,7 @@ use super::files::Files;
 /// A [`ScenarioError`], for a text that is no TOML, a base that cannot be read, an override without
 /// a place, or a value of a kind that no key takes.
 pub fn merged_text(file: &str, text: &str, overrides: &[String]) -> Result<String, ScenarioError> {
-    let document = Document::parse(file, text, Files::beside(file), overrides)?;
+    let document = Document::parse(file, text, Files::OnDisk(&Beside::new(file)), overrides)?;
     text_of(document.root().clone(), file)
 }
 

@@ -9,6 +9,7 @@ use super::PacketCounts;
 use super::entries::Entry;
 use super::packet_record::PacketRecord;
 use crate::flow::{Direction, FlowId};
+use crate::limits::Limits;
 use crate::mailboxes::Arrival;
 use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::payload::{More, Unpacked};
@@ -34,6 +35,8 @@ pub(crate) struct Traffic {
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
+    limits: Limits,
+    steps: u64,
 }
 
 /// Traffic and its observer, by flow.
@@ -103,6 +106,27 @@ impl Traffic {
         self.first_links = routes.iter().map(both).collect();
     }
 
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Counts a step of a flow.
+    #[inline]
+    pub(crate) fn count_step(&mut self) {
+        self.steps += 1;
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Returns whether these flows alone have reached a limit of the world.
+    #[inline]
+    pub(crate) fn is_at_limit(&self) -> bool {
+        let in_flight = self.counts.in_flight();
+        self.limits.reached(self.steps, in_flight).is_some()
+    }
+
     pub(crate) fn counts(&self) -> PacketCounts {
         self.counts
     }
@@ -170,6 +194,7 @@ impl Traffic {
         let more = &mut self.more[id as usize];
         packet_record.payload.pack(payload, has_blank_content, more);
         self.counts.sent += 1;
+        self.count_step();
         self.record(now, Kind::Sent, event);
         observer.on_sent(now, event);
         self.recorded.push(Entry {

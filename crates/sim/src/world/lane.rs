@@ -128,7 +128,9 @@ impl Lane {
         let Some(generator) = self.flows.generator(flow) else {
             return;
         };
-        while let Some(at) = generator.next_at() {
+        while let Some(at) = generator.next_at()
+            && !self.traffic.is_at_limit()
+        {
             if at >= window.before {
                 return self.agendas[window.group].plan(flow, Some(at));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_core::media::DropReason;
+use anabranch_core::media::{DropReason, MAX_FRAME_BYTES};
 use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer, Transmit};
 use anabranch_units::Instant;
 use bytes::Bytes;
@@ -59,9 +59,11 @@ impl<O: Observer> Turn<'_, O> {
     pub(super) fn run(mut self) {
         while let Some((at, due)) = self.next_due()
             && at < self.window.before
+            && !self.traffic.is_at_limit()
         {
             debug_assert!(at >= self.now, "time does not go back");
             self.now = at;
+            self.traffic.count_step();
             match due {
                 Due::Start(side) => self.start(side),
                 Due::Arrival(side) => self.take_arrival(side),
@@ -151,7 +153,8 @@ impl<O: Observer> Turn<'_, O> {
             return;
         };
         let shape = source.produce(now, sender.target_bitrate());
-        let size = shape.bytes as usize;
+        // The session refuses longer frames.
+        let size = (shape.bytes as usize).min(MAX_FRAME_BYTES + 1);
         let frame = Frame {
             bytes: self.buffers.zeros(size),
             importance: shape.importance,
@@ -180,7 +183,7 @@ impl<O: Observer> Turn<'_, O> {
         if side == Side::Sender && self.flow.truth.is_some() {
             self.update_oracle();
         }
-        loop {
+        while !self.traffic.is_at_limit() {
             self.buffers.datagram.clear();
             let endpoint = &mut self.flow.ends[side as usize].endpoint;
             let transmit = endpoint.poll_transmit(now, &mut self.buffers.datagram);

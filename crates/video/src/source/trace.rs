@@ -23,8 +23,9 @@ pub enum FrameLadderError {
     /// There is no line that names the bitrates.
     #[error("the first line must be \"frame\" and bitrates, as in: frame,200 kbit/s,400 kbit/s")]
     Heading,
-    /// A bitrate in the heading cannot be read.
-    #[error(transparent)]
+    /// A bitrate in the heading cannot be read. The message does not repeat it: a stranger's
+    /// scenario may name any file.
+    #[error("the first line has a bitrate that cannot be read, as in: frame,200 kbit/s,400 kbit/s")]
     Rate(#[from] ParseQuantityError),
     /// Bitrates are zero or do not ascend.
     #[error("the bitrates must be above zero and ascend")]

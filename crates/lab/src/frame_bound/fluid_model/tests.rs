@@ -5,6 +5,11 @@ use super::*;
 /// Returns the basin of a flow over links `a`, `b`, … with these keys, and over routes of these
 /// links.
 fn model(links: &[&str], routes: &[&[&str]]) -> FluidModel {
+    model_with(links, routes, &[])
+}
+
+/// Returns such a basin with other values of its keys.
+fn model_with(links: &[&str], routes: &[&[&str]], overrides: &[String]) -> FluidModel {
     let mut text = String::from("duration = \"1 s\"\n[links.back]\n");
     for (name, keys) in ('a'..).zip(links) {
         text += &format!("[links.{name}]\n{keys}\n");
@@ -14,7 +19,7 @@ fn model(links: &[&str], routes: &[&[&str]]) -> FluidModel {
     }
     let names = ('a'..).zip(routes).map(|(name, _)| name.to_string());
     text += &format!("[[flows]]\npaths = {:?}\n", names.collect::<Vec<_>>());
-    let scenario = Scenario::parse("test.toml", &text, &[]);
+    let scenario = Scenario::parse("test.toml", &text, overrides);
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
     FluidModel::of(&scenario, &scenario.flows[0])
 }
@@ -96,9 +101,8 @@ fn the_rest_of_an_opportunity_is_for_a_frame_that_waits() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.trace");
     std::fs::write(&file, "2\n5\n").unwrap();
-    let file = file.display().to_string();
-    let link = format!("trace = {file:?}\ndelay = \"10 ms\"");
-    let model = model(&[&link], &[&["a"]]);
+    let trace = format!("links.a.trace={}", file.display());
+    let model = model_with(&["delay = \"10 ms\""], &[&["a"]], &[trace]);
     // Opportunities at 2, 5, 7, 10, 12, 15, … ms.
     let alone = |at, bytes| arrivals_of(model.clone(), &[(at, bytes)])[0];
     assert_eq!(alone(0, 1_504), Some(12_000));

@@ -214,12 +214,8 @@ enum Frames {
 /// Reads the frames of the file that the table of the model `name` names.
 fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
     table.required("file", |node| {
-        let file = text(node)?;
-        let failed = |error: &dyn std::fmt::Display| {
-            let path = files.path_of(file);
-            node.mistake(format!("{path}: {error}"))
-        };
-        let text = files.read(file).map_err(|error| failed(&error))?;
+        let (path, text) = files.read(node)?;
+        let failed = |error: &dyn std::fmt::Display| node.mistake(format!("{path}: {error}"));
         let heading = text.lines().find(|line| !line.starts_with('#'));
         if name == "trace" && heading.is_some_and(|line| line.trim() == frame_trace::HEADING) {
             let film = FrameTrace::parse(&text).map_err(|error| failed(&error))?;
