@@ -59,7 +59,8 @@ function showStatus() {
   showTotals(status.total);
   showStreams(status);
   showOutputs(status.outputs);
-  setText(byId('about'), `anabranch ${status.version}, up ${span(status.uptime_s)}`);
+  const slow = status.slow_seconds > 0 ? `, machine too slow in ${status.slow_seconds} s` : '';
+  setText(byId('about'), `anabranch ${status.version}, up ${span(status.uptime_s)}${slow}`);
 }
 
 /** Shows whether the page is up to date. */

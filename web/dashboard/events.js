@@ -32,6 +32,10 @@ const KINDS = {
   'output-resumed': (event) => [
     'good', `output ${event.output} is written again after ${span(event.failed_for_s)}`,
   ],
+  'machine-slow': (event) => [
+    'bad', `this machine is too slow: due work waited ${(1e3 * event.waited_s).toFixed(0)} ms`
+      + ' in a second',
+  ],
   overload: (event) => [
     'bad', `the encoder sends ${megabits(event.encoder_bps)} Mbit/s, the paths carry `
       + `${megabits(event.links_bps)}: ${event.frames_given_up} of ${event.frames} frames given up`,

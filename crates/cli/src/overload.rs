@@ -11,9 +11,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::summary::End;
 
-/// Period over which rates are measured. Chosen: longer than most groups of pictures, so that a key
-/// frame alone is no overload.
-const WINDOW: Duration = Duration::from_secs(3);
+const WINDOW: Duration = OverloadWatch::WINDOW;
 /// Interval between two looks at the counters.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum time between two reports.
@@ -107,6 +105,10 @@ pub(crate) struct OverloadWatch {
 }
 
 impl OverloadWatch {
+    /// Period over which rates are measured. Chosen: longer than most groups of pictures, so that a
+    /// key frame alone is no overload.
+    pub(crate) const WINDOW: Duration = Duration::from_secs(3);
+
     pub(crate) fn new(end: End) -> Self {
         OverloadWatch {
             end,

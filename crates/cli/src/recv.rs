@@ -18,7 +18,7 @@ mod tally;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
@@ -222,7 +222,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         clock,
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
+        slowness: Arc::default(),
     };
+    let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
     let returns = Returns::default();
@@ -247,7 +249,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         refusal_lines: RefusalLines::default(),
         is_pairing: arguments.pairing.is_asked(),
         held: Held::default(),
-        slowness: Slowness::default(),
     };
     match studio.open_all(&plan.others) {
         Err(_) if stop.is_stopped() => {
@@ -264,7 +265,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         print::note(format_args!("{}: listening at {input}", name.as_str()));
     }
     service::ready();
-    studio.run(native.as_ref().map(|native| &native.receptions))
+    let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
+    locked(&slowness)
+        .summary()
+        .into_iter()
+        .for_each(print::note);
+    outcome
+}
+
+fn locked(slowness: &Mutex<Slowness>) -> MutexGuard<'_, Slowness> {
+    slowness.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arguments {
@@ -415,7 +425,6 @@ struct Studio<'a> {
     refusal_lines: RefusalLines,
     /// Whether a link waits for its sender.
     is_pairing: bool,
-    slowness: Slowness,
     /// Sessions whose outputs cannot be opened.
     held: Held<Reception>,
 }
@@ -586,8 +595,10 @@ impl Studio<'_> {
         let lateness = self
             .receiver
             .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
-        let warning = self.slowness.due_report(now, lateness);
-        warning.into_iter().for_each(print::warn);
+        let observation = &self.manner.observation;
+        let mut slowness = locked(&self.manner.slowness);
+        slowness.watch(now, lateness, observation, "recv");
+        drop(slowness);
         service::turn(now, self.manner.stop.is_stopped());
     }
 }

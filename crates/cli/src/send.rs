@@ -398,6 +398,7 @@ impl Session<'_> {
             &seen,
             self.path_manager.shown_names(),
         ));
+        self.slowness.summary().into_iter().for_each(print::note);
         self.path_manager
             .departed()
             .into_iter()
@@ -522,11 +523,13 @@ impl Session<'_> {
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
-            let found = self.slowness.due_report(now, lateness);
-            found.into_iter().for_each(print::warn);
+            self.slowness
+                .watch(now, lateness, &self.observation, STREAM);
             service::turn(now, self.stop.is_stopped());
+            let is_slow = self.slowness.was_slow_within(now, OverloadWatch::WINDOW);
             if self.overload.is_due(now)
                 && let Some(overload) = self.overload.due_report(now, &self.sender.snapshot())
+                && !is_slow
             {
                 print::warn(overload);
                 self.observation

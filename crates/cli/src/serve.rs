@@ -9,7 +9,7 @@ use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
-use anabranch_observe::{Look, StandardOutput};
+use anabranch_observe::{Look, Observation, StandardOutput};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -148,6 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         StreamServer::start_with_datagrams(config, datagrams)?;
     let server = Arc::new(server);
     let observation = Arc::new(observed.start("serve", clock, looks(&server))?);
+    let observed = Arc::clone(&observation);
     let (forward, connect) = (arguments.forward.clone(), arguments.connect.clone());
     let policy = Policy::new(forward, connect, &allowed.tunnel_peers(), observation);
     let policy = Arc::new(policy);
@@ -169,8 +170,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         server: &server,
         policy: &policy,
         gate: gate.as_deref(),
+        observation: &observed,
     };
-    watch(arguments, doors, &events, &stop, &clock);
+    let slowness = watch(arguments, doors, &events, &stop, &clock);
+    slowness.summary().into_iter().for_each(print::note);
     Ok(())
 }
 
@@ -179,6 +182,7 @@ struct Doors<'a> {
     server: &'a StreamServer,
     policy: &'a Policy,
     gate: Option<&'a tun::server::Gate>,
+    observation: &'a Observation,
     allowed: AllowList,
     /// Time of the next check of the file of proxies.
     look_at: Instant,
@@ -278,7 +282,13 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
 }
 
 /// Reports events until the server has ended.
-fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &Stop, clock: &Clock) {
+fn watch(
+    arguments: &Arguments,
+    mut doors: Doors<'_>,
+    events: &Events,
+    stop: &Stop,
+    clock: &Clock,
+) -> Slowness {
     let mut meters: Vec<((PublicKey, SessionKind), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
     let mut refusal_lines = RefusalLines::default();
@@ -309,17 +319,16 @@ fn watch(arguments: &Arguments, mut doors: Doors<'_>, events: &Events, stop: &St
             Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
                 server.close();
                 if session_count == 0 {
-                    return;
+                    return slowness;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Disconnected) => return slowness,
         }
         let now = clock.now();
         doors.look(now);
         let lateness = server.lateness().max(stop.lateness(clock));
-        let warning = slowness.due_report(now, lateness);
-        warning.into_iter().for_each(print::warn);
+        slowness.watch(now, lateness, doors.observation, "serve");
         for asked in server.take_refused_senders() {
             let no_place = |_: &PublicKey| "all places are taken".to_owned();
             let line = refusal_lines.line(now, &asked, no_place);

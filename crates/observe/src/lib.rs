@@ -39,6 +39,7 @@ pub mod words;
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -164,6 +165,7 @@ pub struct Shared {
     listeners: Listeners,
     key_frames: KeyFrames,
     tunnelled: Mutex<TunnelCounters>,
+    slow_seconds: AtomicU64,
     outputs: Outputs,
     /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
@@ -178,6 +180,7 @@ impl Shared {
             listeners: Listeners::new(clock),
             key_frames: KeyFrames::new(clock),
             tunnelled: Mutex::default(),
+            slow_seconds: AtomicU64::new(0),
             outputs: Outputs::default(),
             recent: Mutex::default(),
             hour: Mutex::default(),
@@ -331,6 +334,13 @@ impl Observation {
         }
     }
 
+    /// Reports the number of seconds so far in which the machine was too slow.
+    pub fn on_slow_seconds(&self, count: u64) {
+        if let Some(running) = &self.running {
+            running.shared.slow_seconds.store(count, Ordering::Relaxed);
+        }
+    }
+
     /// Samples an output as long as the program observes. `look` must not keep the output open.
     pub fn watch_output(&self, look: impl Fn() -> OutputLook + Send + 'static) {
         if let Some(running) = &self.running {
@@ -437,6 +447,7 @@ impl Sinks {
                 let mut status = sampler.state(now);
                 let tunnelled = self.shared.tunnelled.lock();
                 status.total.tunnelled = *tunnelled.unwrap_or_else(PoisonError::into_inner);
+                status.slow_seconds = self.shared.slow_seconds.load(Ordering::Relaxed);
                 status.outputs = self.shared.outputs.state();
                 let status = Arc::new(status);
                 self.shared.publish(Arc::clone(&status));

@@ -92,6 +92,7 @@ impl Sampler {
             interval_s: interval.as_secs_f64(),
             role: self.role.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            slow_seconds: 0,
             total: Total {
                 stream_count: streams.len(),
                 sent_rate_bps: self.sent.take(),

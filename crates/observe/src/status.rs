@@ -21,6 +21,9 @@ pub struct Status {
     pub role: String,
     /// Version of the program.
     pub version: String,
+    /// Seconds so far in which the machine was too slow to keep time.
+    #[serde(default)]
+    pub slow_seconds: u64,
     /// Sum of all streams.
     pub total: Total,
     /// All streams.

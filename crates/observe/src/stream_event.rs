@@ -166,6 +166,15 @@ pub enum StreamEvent {
         /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
+    /// The machine is too slow to keep time. Its own delay then looks like one of the links.
+    MachineSlow {
+        /// Time in a second that due work waited for the processor.
+        waited_s: f64,
+        /// The longest of these waits.
+        worst_s: f64,
+        /// Seconds so far in which the machine was too slow.
+        slow_seconds: u64,
+    },
     /// The encoder sends more than the links carry, so frames are given up.
     Overload {
         /// Rate of the encoder's frames.
@@ -218,6 +227,7 @@ impl StreamEvent {
             StreamEvent::OutputFailed { .. } => "output-failed",
             StreamEvent::OutputResumed { .. } => "output-resumed",
             StreamEvent::PathProblem { .. } => "path-problem",
+            StreamEvent::MachineSlow { .. } => "machine-slow",
             _ => "",
         }
     }

@@ -82,7 +82,8 @@ impl<'a> Monitor<'a> {
             self.next_status_at = (self.next_status_at + STATUS_INTERVAL).max(now);
             self.status = self.sampler.state(now);
         }
-        if let Some(text) = self.slowness.due_report(now, self.lateness()) {
+        if let Some(report) = self.slowness.due_report(now, self.lateness()) {
+            let text = report.to_string();
             self.recording.view_events.push(ViewEvent { at: now, text });
         }
         let samples = &self.recording.samples;

@@ -190,8 +190,10 @@ impl Watch {
             let lateness = self.all.iter().map(|watched| watched.client.lateness());
             let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
             let now = self.clock.now();
-            let warning = self.slowness.due_report(now, lateness);
-            warning.into_iter().for_each(print::warn);
+            let observation = self.observation.as_ref();
+            let unobserved = Observation::default();
+            let observation = observation.unwrap_or(&unobserved);
+            self.slowness.watch(now, lateness, observation, "proxy");
             service::turn(now, self.stop.is_stopped());
         }
     }
@@ -206,6 +208,7 @@ impl Watch {
                 print::note(table);
             }
         }
+        self.slowness.summary().into_iter().for_each(print::note);
     }
 
     /// Reports the events of one client. Waits for the first one, at most for `patience`.

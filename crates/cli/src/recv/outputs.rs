@@ -318,6 +318,7 @@ mod tests {
             clock: Clock::start(),
             stop: Stop::new().unwrap(),
             observation: Arc::default(),
+            slowness: Arc::default(),
         };
         let stream = "camera".parse().unwrap();
         let outputs = Outputs::open(names, None, &stream, &manner).unwrap();

@@ -1,7 +1,7 @@
 //! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
-use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
@@ -24,6 +24,7 @@ use crate::latency::describe_latency;
 use crate::message;
 use crate::overload::OverloadWatch;
 use crate::path_reports::PathReports;
+use crate::slowness::Slowness;
 use crate::summary::{self, End, Meter};
 
 /// Longest wait of a stream's thread for an event.
@@ -44,6 +45,7 @@ pub(super) struct Manner {
     pub(super) clock: Clock,
     pub(super) stop: Stop,
     pub(super) observation: Arc<Observation>,
+    pub(super) slowness: Arc<Mutex<Slowness>>,
 }
 
 /// One session of a stream.
@@ -158,7 +160,14 @@ impl<'a> Session<'a> {
                 .unwrap_or_default();
             self.note(format_args!("path {index} ({name}): {state:?}"));
         }
-        if let Some(overload) = self.overload.due_report(now, seen) {
+        let is_slow = {
+            let slowness = self.manner.slowness.lock();
+            let slowness = slowness.unwrap_or_else(PoisonError::into_inner);
+            slowness.was_slow_within(now, OverloadWatch::WINDOW)
+        };
+        if let Some(overload) = self.overload.due_report(now, seen)
+            && !is_slow
+        {
             self.note(overload);
             let name = self.name.as_str();
             self.manner

@@ -28,6 +28,7 @@ use crate::latency::describe_latency;
 use crate::observe_arguments::ObserveArguments;
 use crate::path_reports::{PathReports, session_message};
 use crate::paths::PathArguments;
+use crate::slowness::Slowness;
 use crate::summary::{self, End, Meter};
 use crate::target::EncoderArguments;
 
@@ -237,6 +238,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         path_reports: PathReports::default(),
         meter: Meter::new(arguments.report, clock.now()),
         observation,
+        slowness: Slowness::default(),
     };
     session.run(feed)
 }
@@ -272,6 +274,7 @@ struct Session<'a> {
     path_reports: PathReports,
     meter: Meter,
     observation: Observation,
+    slowness: Slowness,
 }
 
 impl Session<'_> {
@@ -291,6 +294,7 @@ impl Session<'_> {
         let seen = self.sender.snapshot();
         let names = self.path_manager.shown_names();
         print::note(summary::table(End::Sender, &seen, names));
+        self.slowness.summary().into_iter().for_each(print::note);
         self.path_manager
             .count(self.clock.now(), &seen, self.sender, &self.observation);
         self.path_manager
@@ -388,6 +392,9 @@ impl Session<'_> {
         }
         let replaced = self.path_manager.tend(now, self.sender, &self.observation);
         replaced.for_each(|index| self.path_reports.forget(index));
+        let lateness = self.stop.lateness(&self.clock);
+        self.slowness
+            .watch(now, lateness, &self.observation, STREAM);
         service::turn(now, self.stop.is_stopped());
         let at: Instant = now + Duration::from_std(LOOK_INTERVAL);
         let _ = self.stop.wait_until(&self.clock, at);

@@ -120,6 +120,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
             "  at {}, up {:.0} s",
             view.address, status.uptime_s
         )),
+        match status.slow_seconds {
+            0 => Span::raw(""),
+            seconds => format!(", machine too slow in {seconds} s").red(),
+        },
         "   q ends this view, not the program".dim(),
     ]);
     let total = &status.total;
