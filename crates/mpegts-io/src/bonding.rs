@@ -271,6 +271,7 @@ impl State {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(_) => continue,
                 };
+                self.ports.on_heard(now, id);
                 self.sender.handle_link(now, id, &buffer[..length]);
             }
         }

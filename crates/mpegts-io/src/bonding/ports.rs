@@ -16,6 +16,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of lookups at a time.
 const MAX_PENDING_LOOKUPS: usize = 32;
+/// Silence of a link that is not up, after which it tries the next address of its receiver from
+/// another local port. Chosen: three requests and round trips of a far network.
+const TURN_SILENCE: Duration = Duration::from_secs(3);
 
 /// The local side of one link.
 #[derive(Debug)]
@@ -28,6 +31,10 @@ pub(super) struct Port {
     pub(super) peer: Option<SocketAddr>,
     /// The receiver's addresses.
     addresses: Vec<SocketAddr>,
+    /// Number of addresses that were tried in vain.
+    turn: usize,
+    /// Time at which the socket was opened or last heard.
+    heard_at: Instant,
     look_at: Instant,
     lookup_at: Instant,
     is_up: bool,
@@ -82,6 +89,8 @@ impl Port {
             socket: None,
             peer: None,
             addresses,
+            turn: 0,
+            heard_at: now,
             look_at: now,
             lookup_at: now,
             is_up: false,
@@ -92,17 +101,21 @@ impl Port {
         }
     }
 
-    /// Opens the socket towards the first address that its interface reaches.
+    /// Opens the socket towards the first address that its interface reaches, beginning with the
+    /// one whose turn it is.
     ///
     /// # Errors
     /// The reason for the last address.
-    fn open(&mut self, surroundings: &Surroundings) -> Result<(), String> {
+    fn open(&mut self, now: Instant, surroundings: &Surroundings) -> Result<(), String> {
         let mut reason = "the receiver's address is not known yet".to_owned();
-        for &address in &self.addresses {
+        let count = self.addresses.len();
+        for step in 0..count {
+            let address = self.addresses[(self.turn + step) % count];
             match PlainSocket::open(surroundings, &self.path.via, address) {
                 Ok(socket) => {
                     self.socket = Some(socket);
                     self.peer = Some(address);
+                    self.heard_at = now;
                     return Ok(());
                 }
                 Err(error) => reason = format!("{:#}", anyhow::Error::from(error)),
@@ -175,6 +188,13 @@ impl Ports {
         }
     }
 
+    /// Records that a link's socket has received a datagram.
+    pub(super) fn on_heard(&mut self, now: Instant, id: LinkId) {
+        if let Some(port) = self.entries.get_mut(usize::from(id.0)) {
+            port.heard_at = now;
+        }
+    }
+
     pub(super) fn sockets(&self) -> impl Iterator<Item = &PlainSocket> {
         self.entries.iter().filter_map(|port| port.socket.as_ref())
     }
@@ -226,11 +246,17 @@ impl Ports {
                 let is_asked = may_ask && surroundings.resolve_beside(remote, Box::new(answer));
                 self.pending += usize::from(is_asked);
             }
+            if port.socket.is_some() && !port.is_up && now >= port.heard_at + TURN_SILENCE {
+                // Its address may not answer, or a translator's entry may lead nowhere.
+                port.turn = port.turn.wrapping_add(1);
+                port.socket = None;
+                port.look_at = now;
+            }
             if port.socket.is_some() || now < port.look_at {
                 continue;
             }
             port.look_at = now + LOOK_INTERVAL;
-            match port.open(surroundings) {
+            match port.open(now, surroundings) {
                 Ok(()) => {
                     opened.push(LinkId(index as u8));
                     if core::mem::take(&mut port.is_absence_reported) {
@@ -253,5 +279,81 @@ impl Ports {
         if let Some(port) = self.entries.get_mut(usize::from(id.0)) {
             port.is_up = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use anabranch_core::PathOptions;
+    use anabranch_net::{Clock, Via};
+
+    use super::*;
+
+    /// Returns ports with one link to a receiver of these addresses.
+    fn ports(addresses: &[SocketAddr]) -> Ports {
+        let path = ClientPath {
+            via: Via::DefaultRoute,
+            remote: addresses[0].into(),
+            options: PathOptions::default(),
+        };
+        let mut ports = Ports::default();
+        ports.add(Instant::ZERO, 0, path);
+        ports.entries[0].addresses = addresses.to_vec();
+        ports
+    }
+
+    fn receivers() -> [UdpSocket; 2] {
+        [1, 2].map(|last| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, last), 0)).unwrap())
+    }
+
+    #[test]
+    fn a_link_tries_all_addresses_until_one_answers_and_each_from_another_port() {
+        let receivers = receivers();
+        let addresses = receivers.each_ref().map(|one| one.local_addr().unwrap());
+        let (mut ports, surroundings) = (ports(&addresses), Surroundings::system(Clock::start()));
+        let (mut events, link) = (VecDeque::new(), LinkId(0));
+        let mut locals = Vec::new();
+        for turn in 0..4 {
+            let now = Instant::ZERO + TURN_SILENCE * turn;
+            assert_eq!(
+                ports.tend(now, &surroundings, &mut events),
+                [link],
+                "{turn}"
+            );
+            let port = ports.get(link).unwrap();
+            assert_eq!(port.peer, Some(addresses[turn as usize % 2]));
+            let local = port.socket.as_ref().unwrap().local_addr().unwrap();
+            assert!(!locals.contains(&local), "{local}");
+            locals.push(local);
+            let soon = (now + TURN_SILENCE).saturating_sub(Duration::from_millis(1));
+            assert_eq!(ports.tend(soon, &surroundings, &mut events), []);
+        }
+        assert_eq!(events, []);
+    }
+
+    #[test]
+    fn a_link_that_is_heard_or_up_keeps_its_address() {
+        let addresses = receivers().map(|one| one.local_addr().unwrap());
+        let (mut ports, surroundings) = (ports(&addresses), Surroundings::system(Clock::start()));
+        let (mut events, link) = (VecDeque::new(), LinkId(0));
+        ports.tend(Instant::ZERO, &surroundings, &mut events);
+        for second in 1..10 {
+            let now = Instant::from_secs(second);
+            ports.on_heard(now, link);
+            assert_eq!(ports.tend(now, &surroundings, &mut events), []);
+        }
+        ports.on_up(link);
+        assert_eq!(
+            ports.tend(Instant::from_secs(100), &surroundings, &mut events),
+            []
+        );
+        ports.on_out(link);
+        assert_eq!(
+            ports.tend(Instant::from_secs(100), &surroundings, &mut events),
+            [link]
+        );
+        assert_eq!(ports.get(link).unwrap().peer, Some(addresses[1]));
     }
 }
