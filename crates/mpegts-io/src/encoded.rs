@@ -192,6 +192,7 @@ impl Encoder {
         let [ours, theirs] = self.channel;
         let control = ours.try_clone()?;
         let tool = Tool {
+            input: None,
             program: python(),
             label: Some("encoder"),
             package: "python3",

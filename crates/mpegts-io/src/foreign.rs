@@ -11,6 +11,7 @@ use anabranch_net::{Clock, Surroundings};
 use anabranch_terminal::stop::Stop;
 use anyhow::{Context, anyhow, bail, ensure};
 
+use super::claimed::Claim;
 use super::links::Links;
 use super::loopback_pair::loopback_pair;
 use super::source::Source;
@@ -312,12 +313,20 @@ impl ForeignName {
         }
         let address = free_address()?;
         let from = format!("udp://{address}");
+        let output = UdpOutput::to(address).context("cannot open a socket")?;
+        let source = output.source().context("cannot open a socket")?;
         let tool = self.tool(
             "ristsender",
             "rist-tools",
             ["-S", "0", "-v", "4", "-i", &from, "-o", &self.rist()],
         );
-        let output = UdpOutput::to(address).context("cannot open a socket")?;
+        let tool = Tool {
+            input: Some(Claim {
+                at: address,
+                source,
+            }),
+            ..tool
+        };
         let tool = Supervised::start(tool, &self.to_string())?;
         Ok(ForeignOutput::Tool(output, ForeignTool(tool)))
     }
@@ -387,6 +396,7 @@ impl ForeignName {
             label: None,
             package,
             output: None,
+            input: None,
             hopeless: None,
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),

@@ -13,6 +13,7 @@ mod adaptive;
 mod arrival_log;
 mod blocking_file;
 mod bonding;
+mod claimed;
 mod cutter;
 mod encoded;
 mod foreign;

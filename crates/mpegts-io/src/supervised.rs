@@ -18,6 +18,8 @@ use anabranch_units::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::claimed::Claim;
+
 /// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
 const HAS_WORKED: Duration = Duration::from_secs(5);
 /// Wait before a restart. Each run that is too short doubles it.
@@ -41,6 +43,8 @@ pub(super) struct Tool {
     /// Debian's package of the program.
     pub(super) package: &'static str,
     pub(super) arguments: Vec<OsString>,
+    /// Input that only this program may send to.
+    pub(super) input: Option<Claim>,
     /// Socket that becomes its standard output. Without one, it prints there.
     pub(super) output: Option<UdpSocket>,
     /// Exit code after which it is not started again. Then an empty datagram leaves by `output`.
@@ -227,6 +231,7 @@ impl Keeper {
             }
             match self.command.spawn(self.tool.output.as_ref()) {
                 Ok((child, said)) => {
+                    self.tool.input.inspect(|input| input.start(&child));
                     state.child = Some(child);
                     said
                 }

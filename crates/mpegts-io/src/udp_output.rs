@@ -79,8 +79,15 @@ impl UdpOutput {
     /// # Errors
     /// The system has no socket left.
     pub(super) fn to(to: SocketAddr) -> io::Result<UdpOutput> {
-        let open = || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0));
-        UdpOutput::of(open()?, open()?, to)
+        // One source address, which the program may insist on.
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let plain = socket.try_clone()?;
+        UdpOutput::of(socket, plain, to)
+    }
+
+    /// Returns the address from which it sends.
+    pub(super) fn source(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
     }
 
     fn of(socket: UdpSocket, plain: UdpSocket, to: SocketAddr) -> io::Result<UdpOutput> {

@@ -8,6 +8,7 @@ pub(super) fn shell(script: String) -> Tool {
         package: "dash",
         arguments: vec!["-c".into(), script.into()],
         output: None,
+        input: None,
         hopeless: None,
         secrets: vec!["correct horse".to_owned()],
         boring: &["Media path"],
