@@ -18,12 +18,12 @@ mod tally;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
-use anabranch_observe::{Opened, StandardOutput, service};
+use anabranch_observe::{Opened, service};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -38,7 +38,7 @@ use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::latency::Latency;
 use crate::observe_arguments::ObserveArguments;
 use crate::refusals::RefusalLines;
-use crate::slowness::Slowness;
+use crate::slowness;
 use allowance::{Allowances, Share};
 use destination::{Destination, Destinations};
 use held::Held;
@@ -201,12 +201,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let clock = Clock::start();
     arguments.prepare()?;
     let plan = arguments.plan()?;
-    let observed = arguments
-        .observe
-        .open(match plan.destinations.use_stdout() {
-            true => StandardOutput::CarriesVideo,
-            false => StandardOutput::Free,
-        })?;
+    let stdout = plan.destinations.standard_output();
+    let observed = arguments.observe.open(stdout)?;
     let native = plan.native.as_ref();
     let native = native.map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
     let native = native.transpose()?;
@@ -261,20 +257,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         native.announce();
         arguments.pairing.start(&native.receiver, native.key)?;
     }
-    for OtherSource { name, input } in &plan.others {
-        print::note(format_args!("{}: listening at {input}", name.as_str()));
-    }
+    plan.others.iter().for_each(OtherSource::announce);
     service::ready();
     let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
-    locked(&slowness)
-        .summary()
-        .into_iter()
-        .for_each(print::note);
+    let summary = slowness::locked(&slowness).summary();
+    summary.into_iter().for_each(print::note);
     outcome
-}
-
-fn locked(slowness: &Mutex<Slowness>) -> MutexGuard<'_, Slowness> {
-    slowness.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arguments {
@@ -595,10 +583,8 @@ impl Studio<'_> {
         let lateness = self
             .receiver
             .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
-        let observation = &self.manner.observation;
-        let mut slowness = locked(&self.manner.slowness);
-        slowness.watch(now, lateness, observation, "recv");
-        drop(slowness);
+        let Manner { observation, .. } = &self.manner;
+        slowness::locked(&self.manner.slowness).watch(now, lateness, observation, "recv");
         service::turn(now, self.manner.stop.is_stopped());
     }
 }

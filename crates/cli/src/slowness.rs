@@ -2,6 +2,7 @@
 //! the machine more than the network.
 
 use core::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_observe::{Observation, StreamEvent};
 use anabranch_terminal::print;
@@ -79,6 +80,11 @@ impl Slowness {
     pub(crate) fn second_count(&self) -> u64 {
         self.second_count
     }
+}
+
+/// Returns the watch that several threads share.
+pub(crate) fn locked(slowness: &Mutex<Slowness>) -> MutexGuard<'_, Slowness> {
+    slowness.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A machine that was too slow in a second.

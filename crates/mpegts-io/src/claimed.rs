@@ -1,5 +1,5 @@
-//! Inputs of helper programs that take datagrams from one source alone. Any local user may send to a
-//! loopback port, and a helper does not look at sources. So the helper's own socket is connected to
+//! Inputs of helper programs that take datagrams from one source alone. Any local user may send to
+//! a loopback port, and a helper does not look at sources. So the helper's own socket is connected to
 //! this program's: then the kernel drops others' datagrams. Linux alone hands over sockets of
 //! children.
 

@@ -3,6 +3,7 @@
 use core::str::FromStr;
 
 use anabranch_mpegts_io::{OutputName, Rotation};
+use anabranch_observe::StandardOutput;
 use anyhow::{bail, ensure};
 
 use crate::allowed::StreamName;
@@ -103,9 +104,13 @@ impl Destinations {
     }
 
     /// Returns whether a stream goes to standard output.
-    pub(crate) fn use_stdout(&self) -> bool {
+    pub(crate) fn standard_output(&self) -> StandardOutput {
         let mut all = self.all.iter();
-        all.any(|destination| destination.output == OutputName::Stdout)
+        if all.any(|destination| destination.output == OutputName::Stdout) {
+            StandardOutput::CarriesVideo
+        } else {
+            StandardOutput::Free
+        }
     }
 
     /// Returns the outputs of a stream.

@@ -31,6 +31,12 @@ pub(crate) struct OtherSource {
 }
 
 impl OtherSource {
+    /// Prints the address at which it listens.
+    pub(super) fn announce(&self) {
+        let OtherSource { name, input } = self;
+        print::note(format_args!("{}: listening at {input}", name.as_str()));
+    }
+
     /// Returns the address with an example of a name: the stream ID, or the second of its name.
     fn with_name(&self) -> String {
         let OtherSource { name, input } = self;

@@ -1,7 +1,7 @@
 //! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
@@ -24,7 +24,7 @@ use crate::latency::describe_latency;
 use crate::message;
 use crate::overload::OverloadWatch;
 use crate::path_reports::PathReports;
-use crate::slowness::Slowness;
+use crate::slowness::{self, Slowness};
 use crate::summary::{self, End, Meter};
 
 /// Longest wait of a stream's thread for an event.
@@ -160,11 +160,9 @@ impl<'a> Session<'a> {
                 .unwrap_or_default();
             self.note(format_args!("path {index} ({name}): {state:?}"));
         }
-        let is_slow = {
-            let slowness = self.manner.slowness.lock();
-            let slowness = slowness.unwrap_or_else(PoisonError::into_inner);
-            slowness.was_slow_within(now, OverloadWatch::WINDOW)
-        };
+        let slowness = slowness::locked(&self.manner.slowness);
+        let is_slow = slowness.was_slow_within(now, OverloadWatch::WINDOW);
+        drop(slowness);
         if let Some(overload) = self.overload.due_report(now, seen)
             && !is_slow
         {

@@ -12,7 +12,7 @@ use super::on;
 
 /// A core that a [`Peer`] runs.
 pub(super) enum Core {
-    Caller(Caller, SocketAddr),
+    Caller(Box<Caller>, SocketAddr),
     Listener(Box<Listener>, Settings),
 }
 
@@ -62,7 +62,7 @@ impl Peer {
         let caller = Caller::new(now, to, stream_id, settings, Entropy::new(&secret));
         let socket = PlainSocket::open(&surroundings, &Via::DefaultRoute, to);
         let socket = socket.expect("a route");
-        Peer::start(machine, socket, Core::Caller(caller, to), manner)
+        Peer::start(machine, socket, Core::Caller(Box::new(caller), to), manner)
     }
 
     /// Starts a peer that listens.
