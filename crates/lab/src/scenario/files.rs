@@ -280,7 +280,7 @@ mod tests {
                      source = {{ kind = \"{kind}\", file = \"{name}\" }}\n"
                 )
             };
-            let texts = [base, source("trace"), source("statistical")];
+            let texts = [base, source("trace"), source("hybrid")];
             let errors = texts.iter().map(|text| {
                 let error = Scenario::parse(&file, text, &[]).expect_err(name);
                 error.to_string()

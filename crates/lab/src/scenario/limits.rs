@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_run_without_end_or_memory_stops_at_a_limit() {
-        let raw = "kind = \"raw\"\nrate = \"100 Gbit/s\"\npacket = \"29 B\"";
+        let raw = "kind = \"cbr\"\nrate = \"100 Gbit/s\"\nsize = \"29 B\"";
         let live = "kind = \"media\"\nsource = { kind = \"ideal\", fps = 1000, \
-                    min = \"50 Gbit/s\", max = \"90 Gbit/s\" }";
+                    min = \"1 Gbit/s\", max = \"9 Gbit/s\" }";
         for (link, flow, limit) in [
             ("delay = \"1 us\"", raw, "steps"),
             ("delay = \"10 s\"", raw, "packets in flight"),
@@ -131,7 +131,11 @@ mod tests {
             "duration = \"30000000 s\"\n",
             "duration = \"1 s\"\nlimits.steps = 4000000000\n",
         ] {
-            let text = format!("{line}links.l.delay = \"1 ms\"\n");
+            let text = format!(
+                "{line}links.l.delay = \"1 ms\"\n\
+                 routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n\
+                 flows = [{{ paths = [\"r\"] }}]\n"
+            );
             let error = Scenario::parse("strangers.toml", &text, &[]).unwrap_err();
             assert!(error.to_string().contains("`--set` can"), "{error}");
         }

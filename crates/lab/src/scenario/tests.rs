@@ -300,7 +300,7 @@ fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
     assert_eq!(up.unwrap().config.trace, Trace::new(&[0, 4, 4]).ok());
     for (trace, message) in [
         ("", "line 1: a trace needs an opportunity"),
-        ("1\n3\n2\n", "line 3: 2 after 3"),
+        ("1\n3\n2\n", "line 3: the times must not descend"),
         ("0\n", "line 1: the last time"),
         ("1\ntwo\n", "line 2: this is no integer"),
         ("time,rate\n0,5\n", "known formats of traces are mahimahi"),
