@@ -560,6 +560,7 @@ fn mistakes_with_links_and_keys_are_explained_without_the_code() {
 /// Two routes, of which the second loses every packet there.
 #[cfg(all(feature = "codec", feature = "emulate"))]
 const NETWORK: &str = r#"
+duration = "10 s"
 [links.there]
 rate = "2 Mbit/s"
 [links.void]

@@ -32,7 +32,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`, which
+    /// Listens for links at `listen`, and forwards their packets to the SRT listener at `srt`. That
     /// looks up the links' addresses in its `origins`.
     ///
     /// # Errors

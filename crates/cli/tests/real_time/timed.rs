@@ -5,4 +5,5 @@ mod encoder;
 mod manners;
 #[cfg(feature = "codec")]
 mod streaming;
+mod structures;
 mod studio;

@@ -138,9 +138,11 @@ fn a_caller_that_is_killed_gives_way_to_its_successor() {
     bed.run(&mut [&mut source], &mut [&mut sink], seconds(2));
     bed.encoder.kill();
     drop(source);
-    let mut source = bed.output(&format!("srt://{}", bed.at(9_000)));
+    // The packets in flight arrive.
+    bed.run(&mut [], &mut [&mut sink], seconds(1));
     sink.numbers.clear();
-    bed.run_until_fresh(&mut source, &mut sink, seconds(5));
+    let mut source = bed.output(&format!("srt://{}", bed.at(9_000)));
+    bed.run_until_fresh(&mut source, &mut sink, seconds(10));
     // It is refused until its predecessor has been silent for long enough.
     bed.run(&mut [&mut source], &mut [&mut sink], seconds(1));
     let first = sink.numbers[0];

@@ -2,7 +2,6 @@
 
 use anabranch_net::testing::Machine;
 use anabranch_srt::{Caller, Entropy, Settings};
-use anabranch_units::Duration;
 
 use super::peer::{Manner, Peer};
 use super::{Bed, address, line, millis, on, seconds};
@@ -56,38 +55,6 @@ fn inductions_of_strangers_keep_no_caller_out() {
     let answers = anybody.take();
     let answered: usize = answers.iter().map(Vec::len).sum();
     assert!(answered <= 300 * 30 * induction.len(), "{answered} bytes");
-}
-
-/// An output without a passphrase shares its port with an input that has one.
-#[test]
-fn a_port_that_a_stranger_fills_keeps_a_place_for_its_input() {
-    let bed = Bed::behind_translators(5, 1);
-    let (stranger, at) = (stranger(&bed), bed.at(9_000));
-    let open = format!("srt://{at}?mode=listener&streamid=in&{SECRET}");
-    let mut sink = bed.input(&open);
-    let watched = address(&format!("srt://{at}?mode=listener&streamid=watch"));
-    let watched = crate::srt::SrtOutput::open(&watched, &on(&bed.studio)).expect("a route");
-    let settings = Settings {
-        receive_latency: Duration::from_secs(65),
-        ..Settings::default()
-    };
-    let watch = || {
-        let (settings, manner) = (settings.clone(), Manner::default());
-        Peer::call(&stranger, at, Some("watch"), settings, manner)
-    };
-    let _peers: Vec<Peer> = (0..80).map(|_| watch()).collect();
-    bed.world.run_for(seconds(5));
-    let count = watched.receivers().get().len();
-    assert!((20..=64).contains(&count), "{count} places");
-    let mut source = bed.output(&format!("srt://{at}?streamid=in&{SECRET}"));
-    bed.run_until_fresh(&mut source, &mut sink, seconds(5));
-    // It ends although none of them acknowledges anything.
-    watched.write(&[1; 1_316]);
-    let began_at = bed.world.now();
-    stranger.stop();
-    drop(watched);
-    let took = bed.world.now().saturating_since(began_at);
-    assert!(took < Duration::from_secs(70), "{took:?}");
 }
 
 /// Nobody else's datagrams reach a connection, and a stranger's nonsense stops nothing.
