@@ -263,7 +263,7 @@ mod tests {
             ("", "first line"),
             ("frames,1 Mbit/s\n", "first line"),
             ("frame\n", "first line"),
-            ("frame,1 MB\n", "Mbit/s"),
+            ("frame,1 MB\n", "a bitrate that cannot be read"),
             ("frame,2 Mbit/s,1 Mbit/s\n", "ascend"),
             (
                 "frame,1 Mbit/s\n\n0,5,6\n",
