@@ -557,34 +557,13 @@ fn mistakes_with_links_and_keys_are_explained_without_the_code() {
     );
 }
 
-/// Two routes, of which the second loses every packet there.
-#[cfg(all(feature = "codec", feature = "emulate"))]
-const NETWORK: &str = r#"
-duration = "10 s"
-[links.there]
-rate = "2 Mbit/s"
-[links.void]
-loss = 1.0
-[links.back]
-delay = "10 ms"
-[routes.one]
-forward = ["there"]
-reverse = ["back"]
-[routes.two]
-forward = ["void"]
-reverse = ["back"]
-[[flows]]
-name = "camera"
-paths = ["one"]
-source = { kind = "cbr", rate = "1 Mbit/s" }
-"#;
-
 #[cfg(all(feature = "codec", feature = "emulate"))]
 #[test]
 fn what_the_emulator_cannot_be_is_refused() {
     let bed = Bed::new();
-    let shared = NETWORK.replace("forward = [\"void\"]", "forward = [\"there\"]");
-    let long = NETWORK.replace("forward = [\"there\"]", "forward = [\"there\", \"void\"]");
+    let shared = crate::bed::TWO_ROUTES.replace("forward = [\"void\"]", "forward = [\"there\"]");
+    let long =
+        crate::bed::TWO_ROUTES.replace("forward = [\"there\"]", "forward = [\"there\", \"void\"]");
     for (text, reason) in [
         (shared, "two routes share the link \"there\""),
         (long, "route \"one\" has 2 links one way"),

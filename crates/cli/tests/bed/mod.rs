@@ -23,6 +23,31 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A latency at which no frame is late on a busy machine, for tests of bytes and not of times.
 pub const UNHURRIED: [&str; 2] = ["--latency", "4 s"];
 
+/// Two routes with 10 ms back. The first has 40 ms there, and the second loses every packet there.
+#[cfg(all(feature = "codec", feature = "emulate"))]
+pub const TWO_ROUTES: &str = r#"
+title = "Two ways"
+duration = "10 s"
+[links.there]
+rate = "2 Mbit/s"
+delay = "40 ms"
+[links.void]
+rate = "2 Mbit/s"
+loss = 1.0
+[links.back]
+delay = "10 ms"
+[routes.one]
+forward = ["there"]
+reverse = ["back"]
+[routes.two]
+forward = ["void"]
+reverse = ["back"]
+[[flows]]
+name = "camera"
+paths = ["one"]
+source = { kind = "cbr", rate = "1 Mbit/s" }
+"#;
+
 /// A folder with two key pairs.
 pub struct Bed {
     pub folder: TempDir,

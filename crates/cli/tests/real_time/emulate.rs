@@ -12,31 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::bed::{self, Bed, PATIENCE, Running, free_port};
-
-/// Two routes with 10 ms back. The first has 40 ms there, and the second loses every packet there.
-const NETWORK: &str = r#"
-title = "Two ways"
-duration = "10 s"
-[links.there]
-rate = "2 Mbit/s"
-delay = "40 ms"
-[links.void]
-rate = "2 Mbit/s"
-loss = 1.0
-[links.back]
-delay = "10 ms"
-[routes.one]
-forward = ["there"]
-reverse = ["back"]
-[routes.two]
-forward = ["void"]
-reverse = ["back"]
-[[flows]]
-name = "camera"
-paths = ["one"]
-source = { kind = "cbr", rate = "1 Mbit/s" }
-"#;
+use crate::bed::{self, Bed, PATIENCE, Running, TWO_ROUTES, free_port};
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -55,7 +31,7 @@ fn listening(program: &mut Running, route: &str) -> SocketAddr {
 fn packets_and_their_answers_pass_the_links_of_a_scenario() {
     let bed = Bed::new();
     let file = bed.path("network.toml");
-    std::fs::write(&file, NETWORK).unwrap();
+    std::fs::write(&file, TWO_ROUTES).unwrap();
     let server = socket();
     let to = server.local_addr().unwrap().to_string();
     let file = file.to_str().unwrap();
@@ -93,7 +69,7 @@ fn packets_and_their_answers_pass_the_links_of_a_scenario() {
 fn the_end_of_standard_input_ends_it_if_asked_for() {
     let bed = Bed::new();
     let file = bed.path("network.toml");
-    std::fs::write(&file, NETWORK).unwrap();
+    std::fs::write(&file, TWO_ROUTES).unwrap();
     let file = file.to_str().unwrap();
     let options = [
         "emulate",
@@ -136,7 +112,7 @@ fn post(address: &str, lines: &str, header: &str) -> (String, String) {
 fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let bed = Bed::new();
     let file = bed.path("network.toml");
-    let swapped = NETWORK
+    let swapped = TWO_ROUTES
         .replace("routes.one", "routes.wifi")
         .replace("routes.two", "routes.lte")
         .replace("paths = [\"one\"]", "paths = [\"wifi\"]");

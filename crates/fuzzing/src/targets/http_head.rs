@@ -45,14 +45,10 @@ fn repeated(bytes: &[u8], count: usize) -> Vec<u8> {
 pub const TARGET: Target = Target {
     name: "http_head",
     bound: BOUND,
-    prepare: prepare_shared,
+    prepare,
     seeds,
     run,
 };
-
-fn prepare_shared() {
-    prepare();
-}
 
 fn run(input: &[u8]) {
     let [piece_bytes, count, bytes @ ..] = input else {

@@ -33,14 +33,10 @@ fn seeds() -> Vec<Vec<u8>> {
 pub const TARGET: Target = Target {
     name: "socks5",
     bound: BOUND,
-    prepare: prepare_shared,
+    prepare,
     seeds,
     run,
 };
-
-fn prepare_shared() {
-    prepare();
-}
 
 fn run(input: &[u8]) {
     let Some((piece_bytes, bytes)) = input.split_first() else {

@@ -88,14 +88,10 @@ fn step(input: &mut Reader<'_>, server: &mut TunServer, sessions: &mut Vec<u64>)
 pub const TARGET: Target = Target {
     name: "tunnel_messages",
     bound: BOUND,
-    prepare: prepare_shared,
+    prepare,
     seeds,
     run,
 };
-
-fn prepare_shared() {
-    prepare();
-}
 
 fn run(bytes: &[u8]) {
     let meter = Meter::begin(BOUND);
