@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 import subprocess
@@ -265,6 +264,9 @@ class Emulation:
     def _change(self, key: str, lines: list[str]) -> None:
         if self._process is None or self._has_ended:
             raise self._ended()
+        # Here, since it loads ssl: importing Anabranch would take a sixth longer.
+        import http.client
+
         connection = http.client.HTTPConnection(self._control, timeout=_PATIENCE_S)
         try:
             connection.request("POST", "/", "\n".join(lines).encode())
