@@ -207,6 +207,14 @@ report() {
     unjudged=$(result_count unjudged)
     echo "test-real: $(result_count passed) passed, $failed failed, $(result_count skipped) skipped"
     echo "test-real: $unjudged checks not judged"
+    # Once more, since the output is long and its middle is what gets lost.
+    for name in "${groups[@]}"; do
+        if grep -qs ^failed "$folder/$name.results"; then
+            echo "-- the end of group $name, which failed in" \
+                "$(awk '$1 == "failed" {print $3}' "$folder/$name.results" | xargs)"
+            grep -B 15 ^FAILED "$folder/$name.said" | tail -n 40
+        fi
+    done
     [ "$failed" -eq 0 ] && { [ "$unjudged" -eq 0 ] || [ -z "${STRICT:-}" ]; }
 }
 
