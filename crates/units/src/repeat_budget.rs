@@ -98,6 +98,7 @@ impl RepeatBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seed::Seed;
 
     /// Sends 5 Mbit/s for `seconds`, and repeats all that is allowed in the last `asked` of them.
     /// Returns the repeated bytes.
@@ -140,5 +141,32 @@ mod tests {
         assert!(budget.allows(at, 1_500), "{at}");
         assert!(budget.allows(Instant::from_secs(1_000), LEAST_BYTES));
         assert!(!budget.allows(Instant::from_secs(2_000), LEAST_BYTES + 1));
+    }
+
+    /// Checks media of random rates with pauses, and a peer that asks at random times.
+    #[test]
+    fn each_wait_for_the_budget_has_an_end_and_is_enough() {
+        for seed in 0..50 {
+            let mut rng = Seed(seed).rng();
+            let media_bytes = 100 + rng.below(20_000);
+            let mut budget = RepeatBudget::new(Instant::ZERO, REPEATED_PERCENT);
+            for millis in 0..20_000 {
+                let now = Instant::from_millis(millis);
+                if millis % 10 == 0 && (millis / 1_000) % 7 != 6 {
+                    budget.on_first(now, media_bytes);
+                }
+                if rng.chance(0.9) {
+                    continue;
+                }
+                let bytes = 200 + rng.below(1_200);
+                while budget.allows(now, bytes) {
+                    budget.on_repeat(bytes);
+                }
+                let next = budget.allows_at(bytes);
+                assert!(next > now, "seed {seed}: no pause at {now}");
+                let mut later = budget;
+                assert!(later.allows(next, bytes), "seed {seed}: {now}");
+            }
+        }
     }
 }
