@@ -3,9 +3,7 @@
 //! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
 //! these at a time, few of one network, and they do not last; connections of sessions do not count.
 
-use std::collections::BTreeMap;
-
-use anabranch_units::{Instant, Network};
+use anabranch_units::{Instant, Place, Right, gives_way};
 
 use crate::port::Port;
 use crate::tcp::Tcp;
@@ -44,7 +42,7 @@ pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
     }
     let (accepted, mut latest) = (listener.accept(now), listener.latest);
     for accepted in accepted {
-        if make_room(ports, accepted.network) {
+        if make_room(ports, &accepted) {
             latest = place(ports, listening + 1, latest, accepted);
         }
     }
@@ -53,38 +51,41 @@ pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
     }
 }
 
-/// Returns whether a connection of `network` may be accepted. If there are too many unproven
-/// connections, the oldest one of the network with the most is closed.
-fn make_room(ports: &mut [Port], network: Network) -> bool {
-    let mut unproven: BTreeMap<Network, Vec<(Instant, usize)>> = BTreeMap::new();
-    let (mut count, mut count_of_network) = (0, 0);
+/// Returns whether a connection may be accepted. If there are too many unproven connections, one
+/// gives way.
+fn make_room(ports: &mut [Port], newcomer: &Accepted) -> bool {
+    let mut unproven = Vec::new();
+    let (mut count, mut count_of_network, mut unproven_of_network) = (0, 0, 0);
     for (index, port) in ports.iter().enumerate() {
         if let Tcp::Accepted(accepted) = port.tcp() {
+            let is_neighbour = accepted.network == newcomer.network;
             count += 1;
-            count_of_network += usize::from(accepted.network == network);
+            count_of_network += usize::from(is_neighbour);
             if !accepted.is_proven() {
-                let of_network = unproven.entry(accepted.network).or_default();
-                of_network.push((accepted.accepted_at, index));
+                unproven_of_network += usize::from(is_neighbour);
+                unproven.push(place_of(index, accepted));
             }
         }
     }
-    let unproven_count: usize = unproven.values().map(Vec::len).sum();
-    let unproven_of_network = unproven.get(&network).map_or(0, Vec::len);
     if count_of_network >= MAX_OF_NETWORK || unproven_of_network >= MAX_UNPROVEN_OF_NETWORK {
         return false;
     }
-    if unproven_count < MAX_UNPROVEN && count < MAX_CONNECTIONS {
+    if unproven.len() < MAX_UNPROVEN && count < MAX_CONNECTIONS {
         return true;
     }
-    let largest = unproven
-        .values()
-        .max_by_key(|connections| connections.len());
-    match largest.and_then(|connections| connections.iter().min()) {
-        Some((_, index)) => {
-            *ports[*index].tcp_mut() = Tcp::None;
-            true
-        }
-        None => false,
+    let given_up = gives_way(&unproven, &place_of(ports.len(), newcomer), |_| true);
+    if let Some(index) = given_up {
+        *ports[index].tcp_mut() = Tcp::None;
+    }
+    given_up.is_some()
+}
+
+fn place_of(index: usize, accepted: &Accepted) -> Place<usize, Instant> {
+    Place {
+        id: index,
+        address: accepted.connection.peer().ip(),
+        right: Right::Stranger,
+        used_at: accepted.accepted_at,
     }
 }
 

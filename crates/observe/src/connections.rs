@@ -1,5 +1,6 @@
-//! Limits of the connections to `--metrics`: their number, their age and their idle time.
+//! Limits of the connections to `--metrics`: their rate, number, age and idle time.
 
+use core::net::IpAddr;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, ready};
@@ -7,12 +8,27 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
+use anabranch_units::{Duration as ClockDuration, Instant as ClockInstant};
+use anabranch_units::{Limiter, Limits, Place, Rate, Right, gives_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 /// Maximum number of connections that are served at a time.
 pub(super) const MAX_CONNECTIONS: usize = 64;
+
+/// Connections that are accepted: a page takes six at once, and all viewers behind a proxy have its
+/// address. At about 100 µs each, all together take a twentieth of a processor.
+const CONNECTIONS: Limits = Limits {
+    total: Rate {
+        burst: 1_024,
+        interval: ClockDuration::from_millis(2),
+    },
+    host: Rate {
+        burst: 256,
+        interval: ClockDuration::from_millis(5),
+    },
+};
 
 /// Time limits of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -60,27 +76,64 @@ impl Progress {
 }
 
 /// The open connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Connections {
+    began_at: Instant,
+    limiter: Limiter,
     latest: Progress,
-    open: Vec<(AbortHandle, Progress)>,
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    client: IpAddr,
+    task: AbortHandle,
+    progress: Progress,
 }
 
 impl Connections {
-    /// Serves another connection. If all slots are taken, the connection that was idle for longest
-    /// is closed.
-    pub(super) fn add(&mut self, serve: impl FnOnce(Progress) -> AbortHandle) {
-        self.open.retain(|(task, _)| !task.is_finished());
-        while self.open.len() >= MAX_CONNECTIONS {
-            let order = |at: &usize| self.open[*at].1.own.load(Ordering::Relaxed);
-            let Some(oldest) = (0..self.open.len()).min_by_key(order) else {
-                break;
-            };
-            self.open.swap_remove(oldest).0.abort();
+    pub(super) fn new() -> Self {
+        Connections {
+            began_at: Instant::now(),
+            limiter: Limiter::new(CONNECTIONS),
+            latest: Progress::default(),
+            open: Vec::new(),
         }
+    }
+
+    /// Serves another connection, unless there were too many lately. If all places are taken, the
+    /// most crowded network's connection that was idle for longest is closed.
+    pub(super) fn add(&mut self, client: IpAddr, serve: impl FnOnce(Progress) -> AbortHandle) {
+        let now = ClockInstant::ZERO + ClockDuration::from_std(self.began_at.elapsed());
+        if !self.limiter.admit(now, client) {
+            return;
+        }
+        self.open.retain(|open| !open.task.is_finished());
         let progress = self.latest.beside();
-        let task = serve(progress.clone());
-        self.open.push((task, progress));
+        if self.open.len() >= MAX_CONNECTIONS {
+            let open = self.open.iter().enumerate();
+            let places: Vec<_> = open
+                .map(|(at, open)| place(at, open.client, &open.progress))
+                .collect();
+            let newcomer = place(places.len(), client, &progress);
+            if let Some(at) = gives_way(&places, &newcomer, |_| true) {
+                self.open.swap_remove(at).task.abort();
+            }
+        }
+        self.open.push(Open {
+            client,
+            task: serve(progress.clone()),
+            progress,
+        });
+    }
+}
+
+fn place(at: usize, client: IpAddr, progress: &Progress) -> Place<usize, u64> {
+    Place {
+        id: at,
+        address: client,
+        right: Right::Stranger,
+        used_at: progress.own.load(Ordering::Relaxed),
     }
 }
 
@@ -166,5 +219,55 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds connections of these clients that ask nothing.
+    fn add(connections: &mut Connections, clients: impl IntoIterator<Item = [u8; 4]>) {
+        for client in clients {
+            connections.add(client.into(), |_| {
+                tokio::spawn(core::future::pending::<()>()).abort_handle()
+            });
+        }
+    }
+
+    fn count_of(connections: &Connections, client: [u8; 4]) -> usize {
+        let open = connections.open.iter();
+        open.filter(|open| open.client == IpAddr::from(client))
+            .count()
+    }
+
+    #[test]
+    fn a_crowd_takes_no_place_of_a_viewer_from_elsewhere_and_has_a_rate() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let _entered = runtime.as_ref().unwrap().enter();
+        let mut connections = Connections::new();
+        let viewer = [198, 51, 100, 1];
+        add(&mut connections, [viewer]);
+        add(&mut connections, (0..200).map(|host| [192, 0, 2, host]));
+        assert_eq!(connections.open.len(), MAX_CONNECTIONS);
+        assert_eq!(
+            count_of(&connections, viewer),
+            1,
+            "it has been idle longest"
+        );
+        let newest = [192, 0, 2, 199];
+        assert_eq!(count_of(&connections, newest), 1);
+        // Of one host, only as many as its share are served.
+        let mut served = 0;
+        let began_at = Instant::now();
+        for _ in 0..2_000 {
+            let client = IpAddr::from([203, 0, 113, 1]);
+            connections.add(client, |_| {
+                served += 1;
+                tokio::spawn(core::future::pending::<()>()).abort_handle()
+            });
+        }
+        let most = 256 + began_at.elapsed().as_millis() / 5 + 1;
+        assert!((256..=most).contains(&served), "{served} of {most}");
     }
 }

@@ -197,10 +197,10 @@ struct Answering<A> {
 }
 
 async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answering<A>>) {
-    let mut connections = Connections::default();
+    let mut connections = Connections::new();
     loop {
         match listener.accept().await {
-            Ok((connection, _)) => connections.add(|progress| {
+            Ok((connection, client)) => connections.add(client.ip(), |progress| {
                 let answering = Arc::clone(answering);
                 let serving = async move { serve(connection, progress, &answering).await };
                 tokio::spawn(serving).abort_handle()

@@ -1,13 +1,12 @@
 //! The listening end: many callers at one port.
 
-mod places;
 mod request;
 
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use anabranch_units::{Duration, Instant, Limiter, Limits, Rate};
+use anabranch_units::{Duration, Instant, Limiter, Limits, Place, Rate, Right, gives_way};
 
 use crate::connection::{CloseReason, Connection, SendError};
 use crate::cookie::Cookies;
@@ -18,7 +17,6 @@ use crate::statistics::Statistics;
 use crate::wire::handshake::{Handshake, HandshakeType, MAGIC, VERSION_5};
 use crate::wire::{Control, Packet};
 
-use places::Place;
 use request::{Answer, Conclusion};
 
 /// Most connections of a listener.
@@ -282,7 +280,6 @@ impl Listener {
         timestamp: u32,
         settings: Settings,
     ) -> Result<(Vec<u8>, Connection), Rejection> {
-        let keeps_place = settings.keeps_place;
         let answer = Answer {
             now,
             began_at: self.began_at,
@@ -291,14 +288,8 @@ impl Listener {
             settings,
         };
         let (answer, connection) = answer.connect(conclusion, handshake, self.entropy.derive())?;
-        let newcomer = Place {
-            id: ConnectionId(connection.local_id()),
-            address: origin,
-            heard_at: now,
-            is_encrypted: connection.is_encrypted(),
-            keeps_place,
-        };
-        self.make_room(now, &newcomer)?;
+        let id = ConnectionId(connection.local_id());
+        self.make_room(now, &place(id, origin, &connection))?;
         Ok((answer, connection))
     }
 
@@ -306,19 +297,19 @@ impl Listener {
     ///
     /// # Errors
     /// All others have a better right to their places.
-    fn make_room(&mut self, now: Instant, newcomer: &Place) -> Result<(), Rejection> {
+    fn make_room(
+        &mut self,
+        now: Instant,
+        newcomer: &Place<ConnectionId, Instant>,
+    ) -> Result<(), Rejection> {
         if self.peers.len() < MAX_CONNECTIONS {
             return Ok(());
         }
-        let places = self.peers.iter().map(|(&id, peer)| Place {
-            id,
-            address: peer.origin,
-            heard_at: peer.connection.heard_at(),
-            is_encrypted: peer.connection.is_encrypted(),
-            keeps_place: peer.connection.keeps_place(),
-        });
-        let places: Vec<_> = places.collect();
-        let given_up = places::given_up(&places, newcomer).ok_or(Rejection::Resource)?;
+        let peers = self.peers.iter();
+        let places: Vec<_> = peers
+            .map(|(&id, peer)| place(id, peer.origin, &peer.connection))
+            .collect();
+        let given_up = gives_way(&places, newcomer, |_| true).ok_or(Rejection::Resource)?;
         if let Some(peer) = self.peers.get_mut(&given_up) {
             peer.connection.close(now);
         }
@@ -427,5 +418,23 @@ impl Listener {
             peer.connection.close(now);
         }
         self.handle_timeout(now);
+    }
+}
+
+/// Returns the place of a connection: inputs keep theirs.
+fn place(
+    id: ConnectionId,
+    address: IpAddr,
+    connection: &Connection,
+) -> Place<ConnectionId, Instant> {
+    Place {
+        id,
+        address,
+        right: match (connection.keeps_place(), connection.is_encrypted()) {
+            (true, _) => Right::Kept,
+            (false, true) => Right::Proven,
+            (false, false) => Right::Stranger,
+        },
+        used_at: connection.heard_at(),
     }
 }

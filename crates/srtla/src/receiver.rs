@@ -3,10 +3,10 @@
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Limiter, Place, Right};
 
 use crate::names::{Names, SECRET_BYTES};
-use crate::places::{self, MAX_GROUPS, Origin, Place, TRIAL};
+use crate::places::{self, FOUNDINGS, GroupPlace, MAX_GROUPS};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
 /// Maximum number of links of a sender.
@@ -27,7 +27,7 @@ const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
 
 /// Identifies a sender while it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GroupId(u64);
+pub struct GroupId(pub(crate) u64);
 
 /// Result of a datagram from a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,7 @@ pub struct LinkSummary {
 pub struct Receiver {
     names: Names,
     groups: BTreeMap<GroupId, Group>,
+    foundings: Limiter,
     /// The group of each link.
     members: BTreeMap<SocketAddr, GroupId>,
     next_id: u64,
@@ -86,7 +87,6 @@ pub struct Receiver {
 struct Group {
     id: Box<Id>,
     address: IpAddr,
-    origin: Origin,
     founded_at: Instant,
     links: Vec<Link>,
     /// The link of the newest datagram of SRT, which gets the listener's answers.
@@ -113,6 +113,7 @@ impl Receiver {
         Receiver {
             names: Names::new(secret),
             groups: BTreeMap::new(),
+            foundings: Limiter::new(FOUNDINGS),
             members: BTreeMap::new(),
             next_id: 0,
             events: VecDeque::new(),
@@ -143,6 +144,7 @@ impl Receiver {
         let is_ack = wire::is_srt_ack(datagram);
         if is_ack || (wire::is_srt_keepalive(datagram) && group.is_accepted(now)) {
             group.accepted_at = Some(now);
+            self.foundings.trust(now, group.address);
             group.report_links(id, &mut self.events);
         }
         let latest = group.latest;
@@ -215,15 +217,18 @@ impl Receiver {
     /// no place.
     fn found(&mut self, now: Instant, id: &Id) -> Option<GroupId> {
         let address = self.names.address(now, id)?;
-        let origin = Origin::from(address);
-        let places = self.groups.iter().map(|(&id, group)| Place {
-            id,
-            origin: group.origin,
-            is_accepted: group.is_accepted(now),
-            is_tried: now >= group.founded_at + TRIAL,
-        });
-        let places: Vec<_> = places.collect();
-        let given_up = places::given_up(&places, origin).ok()?;
+        let groups = self.groups.iter();
+        let places: Vec<_> = groups.map(|(&id, group)| group.place(id, now)).collect();
+        let newcomer = Place {
+            id: GroupId(self.next_id),
+            address,
+            right: Right::Stranger,
+            used_at: now,
+        };
+        let given_up = places::given_up(&places, &newcomer).ok()?;
+        if !self.foundings.admit(now, address) {
+            return None;
+        }
         given_up.into_iter().for_each(|other| self.remove(other));
         let group = GroupId(self.next_id);
         self.next_id += 1;
@@ -232,7 +237,6 @@ impl Receiver {
             Group {
                 id: Box::new(*id),
                 address,
-                origin,
                 founded_at: now,
                 links: Vec::new(),
                 latest: None,
@@ -322,6 +326,19 @@ impl Group {
     fn link(&mut self, address: SocketAddr) -> Option<&mut Link> {
         let mut links = self.links.iter_mut();
         links.find(|link| link.summary.address == address)
+    }
+
+    fn place(&self, id: GroupId, now: Instant) -> GroupPlace {
+        let right = match self.is_accepted(now) {
+            true => Right::Kept,
+            false => Right::Stranger,
+        };
+        Place {
+            id,
+            address: self.address,
+            right,
+            used_at: self.founded_at,
+        }
     }
 
     fn is_accepted(&self, now: Instant) -> bool {

@@ -1,10 +1,11 @@
 //! Limit on requests from strangers, per network and in total.
 //!
-//! All doors of a program use it: handshakes, TCP connections and SRT callers, also those through
-//! SRTLA. Each network has buckets of tokens ([`Network::around`]), and all strangers share one.
-//! While that is at most half full, a network that was admitted within the last two minutes waits.
-//! A flood then gets the upper half, and the lower half serves everyone else. Sources that have
-//! proven a key keep a share of their own, which no flood of strangers uses up.
+//! All doors of a program use it: handshakes, TCP connections, HTTP, groups of SRTLA and SRT
+//! callers, also those through SRTLA. Each network has buckets of tokens ([`Network::around`]), and
+//! all strangers share one. While that is at most half full, a network that was admitted within the
+//! last two minutes waits. A flood then gets the upper half, and the lower half serves everyone
+//! else. Sources that have proven a key keep a share of their own, which no flood of strangers uses
+//! up.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;

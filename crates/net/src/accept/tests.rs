@@ -3,7 +3,7 @@ use crate::tcp::listener::{ACCEPT_INTERVAL, Listener, MAX_ACCEPTED_AT_ONCE};
 use crate::tcp::stream::Stream;
 use crate::testing::{Line, Machine, World};
 use crate::via::Via;
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, Network};
 use std::net::{IpAddr, SocketAddr};
 
 const SECOND: Duration = Duration::from_secs(1);

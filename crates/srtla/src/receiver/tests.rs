@@ -240,7 +240,7 @@ fn a_group_is_founded_by_whichever_link_brings_its_name_first() {
     }
     assert_eq!(receiver.group_count(), 1);
     let group = receiver.members[&address(1)];
-    assert_eq!(receiver.groups[&group].origin, address(1).ip().into());
+    assert_eq!(receiver.address(group), Some(address(1).ip()));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn registrations_from_more_networks_than_places_end_no_accepted_stream() {
     receiver.handle_link(at(0), sender.links[0], &video(0));
     receiver.handle_srt(at(0), group, &answer(0x8002));
     for number in 0..5_000 {
-        sender_at(1, [anywhere(number)]).register(&mut receiver, at(1));
+        sender_at(1, [anywhere(number)]).register(&mut receiver, at(1 + u64::from(number)));
     }
     assert_eq!(receiver.group_count(), MAX_GROUPS);
     assert_eq!(receiver.links(group).count(), 2);
@@ -254,4 +254,26 @@ fn a_crowd_in_its_network_pushes_no_sender_out_before_srt_answers() {
     assert!(founded <= 20 * MAX_GROUPS_OF_NETWORK as u64, "{founded}");
     let (_, answered_at) = group.expect("a place");
     assert!(answered_at < at(10_000), "{answered_at}");
+}
+
+/// Checks that strangers found groups at the limiter's rate, and those of a crowd leave the rest.
+#[test]
+fn groups_are_founded_at_a_rate_and_a_sender_from_elsewhere_waits_for_none() {
+    let mut receiver = receiver();
+    let mut founded = 0;
+    for millis in 0..10_000_u64 {
+        for part in 0..4 {
+            let number = (4 * millis + part) as u16;
+            let from = SocketAddr::new(anywhere(number % 512).ip(), 1 + number / 512);
+            let mut stranger = sender_at(0, [from]);
+            stranger.half[..2].copy_from_slice(&number.to_be_bytes());
+            founded += usize::from(stranger.try_register(&mut receiver, at(millis)).is_some());
+        }
+        if millis == 9_000 {
+            let sender = true_sender();
+            assert!(sender.try_register(&mut receiver, at(millis)).is_some());
+        }
+    }
+    // The upper half of the bucket is everybody's, and so are the tokens that come into it.
+    assert!((512..=512 + 10_000 + 512).contains(&founded), "{founded}");
 }
