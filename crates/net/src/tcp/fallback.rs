@@ -359,6 +359,7 @@ mod tests {
         let mut fallback = Fallback::new(TcpFallback::Port(443));
         fallback.advance(at(3_000), START, 2);
         fallback.on_heard(at(3_100), 0, Carrier::Tcp);
+        assert_eq!(fallback.next_at(START), Some(at(3_600)));
         fallback.on_heard(at(3_500), 1, Carrier::Udp);
         fallback.advance(at(3_700), None, 2);
         assert_eq!(fallback.manner(0), Manner::Udp);

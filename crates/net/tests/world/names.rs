@@ -102,6 +102,34 @@ fn the_next_address_is_called_when_the_first_does_not_answer() {
     assert!(leads_to(&sender, bed.address()));
 }
 
+/// Checks each line in turn: one of them has brought the session, and the other has only been heard
+/// since.
+#[test]
+fn a_line_that_is_silent_for_a_moment_keeps_the_address_that_it_was_heard_from() {
+    for silent in 0..2 {
+        let bed = two_lines(20);
+        let (_receiver, _sessions) = bed.receiver();
+        bed.world
+            .set_name(HOST, Ok(vec![bed.address().ip(), NOWHERE]));
+        let (sender, _events) = start(&bed, TcpFallback::Off);
+        bed.send_for(&sender, millis(10_000));
+        bed.lines[silent].block_udp(true);
+        for second in 0..8 {
+            bed.send_for(&sender, millis(1_000));
+            assert!(
+                leads_to(&sender, bed.address()),
+                "line {silent}, {second} s"
+            );
+        }
+        // It is not patient for ever, and tries both in turn.
+        let has_left = (0..12).any(|_| {
+            bed.send_for(&sender, millis(1_000));
+            !leads_to(&sender, bed.address())
+        });
+        assert!(has_left, "line {silent}");
+    }
+}
+
 #[test]
 fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
     let bed = two_lines(3);

@@ -97,3 +97,29 @@ fn after_silence_only_paths_that_were_heard_are_patient_with_their_addresses() {
         .map(|managed| managed.search.next(now, |_| true));
     assert_eq!(next.collect::<Vec<_>>(), [None, Some(addresses[1])]);
 }
+
+#[test]
+fn a_path_that_takes_a_number_gets_no_address_of_the_path_before() {
+    let address: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
+    let name = "studio.example:7000".parse().expect("a name");
+    let named = ClientPath::new(Via::DefaultRoute, name);
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
+    let all = vec![named.clone(), named];
+    let mut paths = PathManager::new(all, Network::default(), resolver, Arc::new(waker));
+    for managed in &mut paths.paths {
+        managed.search.set_candidates(&[address]);
+    }
+    assert!(paths.aim(Instant::ZERO), "both call the address now");
+    let remote: SocketAddr = "192.0.2.9:7000".parse().expect("an address");
+    let new = ClientPath::new(Via::DefaultRoute, remote.into());
+    let port = Port::nowhere(&Network::default());
+    let managed = ManagedPath::new(new, &mut paths.names);
+    paths.replace(0, managed, port);
+    let redirected = paths.changes.iter().filter_map(|change| match change {
+        Change::Redirect(index, to) => Some((*index, *to)),
+        _ => None,
+    });
+    assert_eq!(redirected.collect::<Vec<_>>(), [(1, address)]);
+    assert_eq!(paths.address(0), Some(remote));
+}
