@@ -1,6 +1,6 @@
 //! The network and the clock of an end, and the randomness and names that belong to them.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::clock::Clock;
@@ -75,7 +75,7 @@ impl Surroundings {
                 // An address whose port is the system's choice.
                 Err(_) => match place.parse() {
                     Ok(address) => Ok(vec![address]),
-                    Err(_) => Err(ErrorKind::InvalidInput.into()),
+                    Err(_) => Err(io::ErrorKind::InvalidInput.into()),
                 },
             },
         }
