@@ -139,6 +139,24 @@ fn a_part_that_the_runtime_does_not_carry_is_named_with_a_remedy() {
 }
 
 #[test]
+fn a_run_beyond_its_limits_ends_and_names_the_limit() {
+    let camera = "[[flows]]\npaths = [\"only\"]\n";
+    for (set, words) in [
+        ("limits.steps=2000", "more than 2000 steps"),
+        (
+            "limits.packets-in-flight=2",
+            "more than 2 packets in flight",
+        ),
+    ] {
+        let options = ["--runtime", "--set", set];
+        let output = laboratory::run(&options, &format!("{NETWORK}{camera}"));
+        let refusal = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{refusal}");
+        assert!(refusal.contains(words), "{refusal}");
+    }
+}
+
+#[test]
 fn the_same_seed_repeats_a_run_and_another_does_not() {
     let options = [
         "--runtime",

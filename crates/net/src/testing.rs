@@ -187,6 +187,17 @@ impl World {
         self.fabric.lock().now
     }
 
+    /// Returns the number of the world's events so far: steps of packets, timers and programs.
+    pub fn step_count(&self) -> u64 {
+        self.fabric.lock().step_count
+    }
+
+    /// Returns the number of datagrams on all lines, those in queues included.
+    pub fn packets_in_flight(&self) -> usize {
+        let state = self.fabric.lock();
+        state.lines.iter().map(|line| line.packets.len()).sum()
+    }
+
     /// Lets time pass.
     pub fn run_for(&self, span: impl Into<Duration>) {
         let until = self.now() + span.into();

@@ -26,7 +26,7 @@ impl Limits {
     };
 
     /// Returns the limit that these numbers exceed, if any.
-    pub(crate) fn reached(self, steps: u64, packets_in_flight: u64) -> Option<ReachedLimit> {
+    pub fn reached(self, steps: u64, packets_in_flight: u64) -> Option<ReachedLimit> {
         if steps > self.steps {
             Some(ReachedLimit::Steps(self.steps))
         } else if packets_in_flight > self.packets_in_flight {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use anabranch_core::media::DropReason;
 use anabranch_core::{Frame, SessionCounters};
-use anabranch_lab::{Outcome, Recording};
+use anabranch_lab::{Outcome, Recording, RunError};
 use anabranch_link::{LinkConfig, LinkStatistics};
 use anabranch_net::testing::{Interface, Line, World};
 use anabranch_net::{
@@ -171,13 +171,24 @@ impl<'a> Ends<'a> {
             };
             self.wait_until(due_at).await;
             self.send();
+            self.check_limits()?;
         }
         self.wait_until(until).await;
         if closes_at == Some(until) {
             self.sender.close();
         }
         self.wait_until(stop).await;
-        Ok(())
+        self.check_limits()
+    }
+
+    /// Returns an error if the run has taken more than its scenario allows.
+    fn check_limits(&self) -> anyhow::Result<()> {
+        let packets = self.world.packets_in_flight() as u64;
+        let limits = self.carried.scenario.limits;
+        match limits.reached(self.world.step_count(), packets) {
+            Some(limit) => Err(RunError::Limit(limit).into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns the world's time of an instant of the scenario.

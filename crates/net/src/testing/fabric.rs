@@ -91,6 +91,8 @@ pub(crate) struct State {
     pub(super) seed: u64,
     pub(super) rng: Rng,
     sequence: u64,
+    /// Number of events so far.
+    pub(super) step_count: u64,
     events: BTreeMap<(Instant, u64), Due>,
     pub(super) machines: Vec<MachineState>,
     pub(super) lines: Vec<LineState>,
@@ -114,6 +116,7 @@ impl Fabric {
             seed,
             rng: Seed(seed).derive("world").rng(),
             sequence: 0,
+            step_count: 0,
             events: BTreeMap::new(),
             machines: Vec::new(),
             lines: Vec::new(),
@@ -180,6 +183,7 @@ impl Fabric {
         };
         let ((at, _), due) = entry.remove_entry();
         state.set_time(at);
+        state.step_count += 1;
         match due {
             Due::Line(line, way) => state.advance_line(line, way),
             Due::Route(packet) => state.route(packet, true),

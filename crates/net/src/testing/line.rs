@@ -94,7 +94,7 @@ pub(super) struct LineState {
     pub(super) tcp_stalled_until: Instant,
     links: [Link; 2],
     due_at: [Option<Instant>; 2],
-    packets: BTreeMap<u64, Packet>,
+    pub(super) packets: BTreeMap<u64, Packet>,
 }
 
 impl LineState {
