@@ -248,7 +248,7 @@ impl DelayBbr {
         self.floor = self.noise.floor_of(rtt);
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
-        self.opening.on_rtt(self.floor, self.noise.jitter);
+        self.opening.on_rtt(self.floor, self.noise.margin);
         if !self.has_no_queue() {
             self.queued_round = self.rounds.count;
         }

