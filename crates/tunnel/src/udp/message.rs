@@ -50,7 +50,11 @@ impl Message {
         let message = match kind {
             0 => Message::Datagram(bytes),
             1 => {
-                let is_unordered = bytes.try_get_u8().ok()? & 1 == 1;
+                let is_unordered = match bytes.try_get_u8().ok()? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                };
                 let deadline = Duration::from_millis(bytes.try_get_u16().ok()?.into());
                 let options = FlowOptions {
                     deadline: Some(deadline).filter(|deadline| !deadline.is_zero()),
@@ -159,6 +163,7 @@ mod tests {
             b"\x01\0\0\0\0\0\0\0\0\0",
             b"\x01\0\0\0\0\0\0\0\0\x04abc",
             b"\x01\0\0\0\0\0\0\0\0\x01\xff",
+            b"\x01\0\0\0\0\x02\0\0\0\x01a",
             b"\x04\0\0\0\0",
             b"\x04\0\0\0\0\x09",
             b"\x05\0\0\0\0",
