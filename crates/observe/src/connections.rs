@@ -8,25 +8,25 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 
-use anabranch_units::{Duration as ClockDuration, Instant as ClockInstant};
+use anabranch_net::Clock;
 use anabranch_units::{Limiter, Limits, Place, Rate, Right, gives_way};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 /// Maximum number of connections that are served at a time.
 pub(super) const MAX_CONNECTIONS: usize = 64;
 
-/// Connections that are accepted: a page takes six at once, and all viewers behind a proxy have its
-/// address. At about 100 µs each, all together take a twentieth of a processor.
+/// Connections that are accepted (chosen): a page takes six at once, and all viewers behind a proxy
+/// have its address.
 const CONNECTIONS: Limits = Limits {
     total: Rate {
         burst: 1_024,
-        interval: ClockDuration::from_millis(2),
+        interval: anabranch_units::Duration::from_millis(2),
     },
     host: Rate {
         burst: 256,
-        interval: ClockDuration::from_millis(5),
+        interval: anabranch_units::Duration::from_millis(5),
     },
 };
 
@@ -78,7 +78,7 @@ impl Progress {
 /// The open connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    began_at: Instant,
+    clock: Clock,
     limiter: Limiter,
     latest: Progress,
     open: Vec<Open>,
@@ -94,7 +94,7 @@ struct Open {
 impl Connections {
     pub(super) fn new() -> Self {
         Connections {
-            began_at: Instant::now(),
+            clock: Clock::start(),
             limiter: Limiter::new(CONNECTIONS),
             latest: Progress::default(),
             open: Vec::new(),
@@ -104,8 +104,7 @@ impl Connections {
     /// Serves another connection, unless there were too many lately. If all places are taken, the
     /// most crowded network's connection that was idle for longest is closed.
     pub(super) fn add(&mut self, client: IpAddr, serve: impl FnOnce(Progress) -> AbortHandle) {
-        let now = ClockInstant::ZERO + ClockDuration::from_std(self.began_at.elapsed());
-        if !self.limiter.admit(now, client) {
+        if !self.limiter.admit(self.clock.now(), client) {
             return;
         }
         self.open.retain(|open| !open.task.is_finished());
@@ -259,7 +258,7 @@ mod tests {
         assert_eq!(count_of(&connections, newest), 1);
         // Of one host, only as many as its share are served.
         let mut served = 0;
-        let began_at = Instant::now();
+        let began_at = connections.clock.now();
         for _ in 0..2_000 {
             let client = IpAddr::from([203, 0, 113, 1]);
             connections.add(client, |_| {
@@ -267,7 +266,8 @@ mod tests {
                 tokio::spawn(core::future::pending::<()>()).abort_handle()
             });
         }
-        let most = 256 + began_at.elapsed().as_millis() / 5 + 1;
+        let lasted = connections.clock.now() - began_at;
+        let most = 256 + lasted.as_millis() / 5 + 1;
         assert!((256..=most).contains(&served), "{served} of {most}");
     }
 }
