@@ -13,6 +13,13 @@ use crate::load::Frames;
 use crate::names::testing::Scripted;
 use crate::runtime::{Next, Role};
 
+/// Returns the manager of these paths, whose resolver has one answer: no address.
+fn managed(paths: Vec<ClientPath>) -> PathManager {
+    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
+    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
+    PathManager::new(paths, Network::default(), resolver, Arc::new(waker))
+}
+
 #[test]
 fn nothing_leaves_before_ports_are_changed() {
     let remote: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
@@ -52,9 +59,7 @@ fn an_answer_by_tcp_is_the_hosts_whatever_its_port() {
         remote: address.into(),
         options: PathOptions::default(),
     };
-    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
-    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
-    let paths = PathManager::new(vec![path], Network::default(), resolver, Arc::new(waker));
+    let paths = managed(vec![path]);
     for (from, carrier, known) in [
         ("192.0.2.1:443", Carrier::Tcp, Some(address)),
         ("192.0.2.1:443", Carrier::Udp, None),
@@ -80,10 +85,7 @@ fn after_silence_only_paths_that_were_heard_are_patient_with_their_addresses() {
     let addresses = addresses.map(|address| address.parse().expect("an address"));
     let name = "studio.example:7000".parse().expect("a name");
     let path = ClientPath::new(Via::DefaultRoute, name);
-    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
-    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
-    let paths = vec![path.clone(), path];
-    let mut paths = PathManager::new(paths, Network::default(), resolver, Arc::new(waker));
+    let mut paths = managed(vec![path.clone(), path]);
     for managed in &mut paths.paths {
         managed.search.set_candidates(&addresses);
         managed.search.choose(addresses[0]);
@@ -103,10 +105,7 @@ fn a_path_that_takes_a_number_gets_no_address_of_the_path_before() {
     let address: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
     let name = "studio.example:7000".parse().expect("a name");
     let named = ClientPath::new(Via::DefaultRoute, name);
-    let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
-    let resolver = Arc::new(Scripted::new(vec![Ok(Vec::new())]));
-    let all = vec![named.clone(), named];
-    let mut paths = PathManager::new(all, Network::default(), resolver, Arc::new(waker));
+    let mut paths = managed(vec![named.clone(), named]);
     for managed in &mut paths.paths {
         managed.search.set_candidates(&[address]);
     }
