@@ -38,6 +38,7 @@ mod nada;
 mod new_reno;
 mod olia;
 mod one_way_delay;
+mod poise;
 mod rap;
 mod rate_meter;
 mod rate_use;

@@ -200,6 +200,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: olia::build,
     },
     ControllerEntry {
+        name: "poise",
+        summary: "a short standing queue, and the arrival rate while one stands",
+        options: poise::OPTIONS,
+        rate: RateKind::Media,
+        build: poise::build,
+    },
+    ControllerEntry {
         name: "rap",
         summary: "the Rate Adaptation Protocol: gaps between packets by AIMD",
         options: rap::OPTIONS,
