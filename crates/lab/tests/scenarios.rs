@@ -316,7 +316,7 @@ fn progress_adds_up() {
 }
 
 #[test]
-fn every_case_of_rfc_8867_runs_with_every_media_controller() {
+fn every_case_of_rfc_8867_and_8869_runs_with_every_media_controller() {
     let controllers = [
         "all-media".to_owned(),
         "cubic".to_owned(),
@@ -325,12 +325,14 @@ fn every_case_of_rfc_8867_runs_with_every_media_controller() {
     let columns = Column::product(&controllers, &[]);
     let in_rmcat = |path: &PathBuf| {
         let folder = path.parent();
-        folder.is_some_and(|folder| folder.ends_with("rmcat"))
+        let folders = ["rmcat", "rmcat-wireless"];
+        folder.is_some_and(|folder| folders.iter().any(|name| folder.ends_with(name)))
     };
     let short = ["duration=3 s", "statistics={}", "expect={}", "sweep={}"];
     // Late beginnings move to now, and late ends are removed.
     let now = |flow: &mut FlowSpec| {
         flow.start = Instant::ZERO;
+        flow.start_jitter = Duration::ZERO;
         flow.stop = None;
     };
     let scenario = |path: &PathBuf| {
@@ -343,7 +345,7 @@ fn every_case_of_rfc_8867_runs_with_every_media_controller() {
         .filter(|path| in_rmcat(path))
         .map(scenario)
         .collect();
-    assert!(scenarios.len() >= 21, "{}", scenarios.len());
+    assert!(scenarios.len() >= 35, "{}", scenarios.len());
     let metrics = ["throughput".to_owned(), "send-rate-variation".to_owned()];
     let comparison = compare(&scenarios, &columns, &metrics, 1, 0, &|_| ()).unwrap();
     for row in &comparison.rows {

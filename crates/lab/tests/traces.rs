@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+#[path = "../examples/cellular_traces/cell.rs"]
+mod cell;
+
 use anabranch_link::Trace;
 
 fn shipped(name: &str) -> String {
@@ -81,5 +84,40 @@ fn shipped_traces_have_the_rates_of_the_readme() {
         ("driving.trace", 2.226),
     ] {
         assert!((mean_rate(name) - rate).abs() < 0.001, "{name}");
+    }
+}
+
+#[test]
+fn traces_of_cells_are_what_their_model_gives() {
+    for cell in cell::TRACES {
+        let name = format!("{}.trace", cell.name);
+        assert!(
+            shipped(&name) == lines(cell.trace()),
+            "{name}: run the example `cellular_traces`"
+        );
+        let row = format!("| `{name}` |");
+        let readme = shipped("README.md");
+        let row = readme.lines().find(|line| line.starts_with(&row));
+        let rate = format!("| {:.2} Mbit/s |", mean_rate(&name));
+        assert!(
+            row.is_some_and(|row| row.ends_with(&rate)),
+            "{name}: {rate}"
+        );
+    }
+}
+
+#[test]
+fn more_users_and_worse_coverage_leave_less_of_a_cell() {
+    for names in [
+        ["lte-2.1-down-3.5", "lte-2.1-down-7.0", "lte-2.1-down-10.5"],
+        ["lte-2.1-up-4.2", "lte-2.1-up-5.6", "lte-2.1-up-7.0"],
+        ["lte-2.1-down-3.5", "lte-2.2-down-3.5", "lte-2.2-down-7.0"],
+        ["lte-2.1-up-7.0", "lte-2.2-up-0.7", "lte-2.2-up-2.1"],
+    ] {
+        let rates = names.map(|name| mean_rate(&format!("{name}.trace")));
+        assert!(
+            rates[0] > rates[1] && rates[1] > rates[2],
+            "{names:?}: {rates:?}"
+        );
     }
 }

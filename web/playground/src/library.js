@@ -12,6 +12,7 @@ const FOLDERS = {
   weather: 'Bad weather',
   encoder: 'Encoders',
   rmcat: 'RFC 8867 and 8868',
+  'rmcat-wireless': 'RFC 8869',
   reference: 'Reference',
 };
 
