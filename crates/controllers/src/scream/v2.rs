@@ -16,6 +16,12 @@
 //!    less than the least target rate needs; otherwise an encoder at its least rate would queue
 //!    forever.
 //! 7. An outage or a retransmission timeout counts as one loss.
+//! 8. Pacing is the draft's 1.5 target rates (`PACKET_PACING_HEADROOM`), not WebRTC's 1.1. The
+//!    authors' code (EricssonResearch/scream, 2026) goes up to 2.25 for frames above the average
+//!    size, which a controller does not know. Beside 1.1 the frames' 95th percentile falls by 14 %
+//!    over RFC 8867's cases, by 16 % over RFC 8869's, and by 25 % with jitter of 10 ms. 2.25 and
+//!    2.5 reduce it further, but the bursts of key frames then count as a queue: at 8 Mbit/s
+//!    without jitter 44 % of the goodput is lost, with 1.5 7 %.
 
 #[cfg(test)]
 mod tests;
@@ -78,8 +84,8 @@ const QUEUE_SPAN: Duration = Duration::from_millis(100);
 
 const PACING: AlgorithmOption = AlgorithmOption::number(
     "pacing",
-    "pacing rate by the target rate (WebRTC 1.1, draft 1.5)",
-    1.1,
+    "pacing rate by the target rate (draft 1.5, WebRTC 1.1)",
+    1.5,
     1.0..=4.0,
 );
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[PACING];

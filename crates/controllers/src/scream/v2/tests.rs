@@ -280,7 +280,7 @@ fn send_window_is_one_and_a_half_to_three_reference_windows() {
         let control = rig.controller.control();
         assert_eq!(control.congestion_window, Some(window));
         assert_eq!(control.ecn, Ecn::Ect1);
-        assert_eq!(control.pacing_rate, Some(control.target_rate.mul_f64(1.1)));
+        assert_eq!(control.pacing_rate, Some(control.target_rate.mul_f64(1.5)));
     }
 }
 
