@@ -14,16 +14,22 @@ RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-decodable-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
+# RFC 8869
+WIRELESS_SEEDS ?= 3
+WIRELESS_METRICS ?= frame-delay-all-p95,delay-p95,goodput
 RESULTS ?= target/results
 RESULTS_SEEDS ?= 10
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
+FRONTIER ?= target/frontier
+FRONTIER_SEEDS ?= 3
+FRONTIER_CONTROLLERS ?= live-bbr,gcc,scream,copa,nada,bbr3,delay-bbr,bbr-webrtc
 
 # rustup installs cargo here, and shells that are open do not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup demo test test-real python site bench fuzz mutants papers results rmcat schedulers contest srtla audit dist image publish-check clean
+.PHONY: help setup demo test test-real python site bench fuzz mutants papers results rmcat frontier schedulers contest srtla audit dist image publish-check clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -85,12 +91,20 @@ results: ## run what docs/results.md shows, and write its tables and pictures: a
 	$(LAB) reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
 	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
 	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
+	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(WIRELESS_SEEDS) \
+	  --metrics $(WIRELESS_METRICS) --format json scenarios/rmcat-wireless/*.toml > $(RESULTS)/wireless.json
 	$(LAB) contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
 	scripts/results.py $(RESULTS) docs/results.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(LAB) compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
+
+frontier: ## delay, use, loss and share of controllers of media over some 80 points: writes the table and the plot of docs/frontier.md (some minutes)
+	mkdir -p $(FRONTIER)
+	$(LAB) frontier --controllers $(FRONTIER_CONTROLLERS) --seeds $(FRONTIER_SEEDS) \
+	  --plot docs/frontier.svg --format json > $(FRONTIER)/frontier.json
+	scripts/results.py $(FRONTIER) docs/frontier.md
 
 schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput; min-cost's bound (some minutes)
 	$(LAB) compare --schedulers $(SCHEDULERS) --seeds 6 \

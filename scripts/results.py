@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/results.md from the output of the commands; `make results` runs them.
+"""Writes the tables of docs/results.md and docs/frontier.md from the output of the commands; `make results` and `make frontier`
+run them.
 
     scripts/results.py FOLDER docs/results.md
 
-FOLDER holds findings.json and report.html (`anabranch-lab reproduce --format json`), rmcat.json (`anabranch-lab compare
---format json`) and contest.txt (`anabranch-lab contest`); a missing file leaves its tables unchanged. A table stands
-between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around it is written by hand.
+FOLDER holds findings.json and report.html (`anabranch-lab reproduce --format json`), rmcat.json and wireless.json
+(`anabranch-lab compare --format json`), contest.txt (`anabranch-lab contest`), frontier.json (`anabranch-lab frontier
+--format json`); a missing file leaves its tables unchanged. A table stands between `<!-- begin NAME -->` and
+`<!-- end NAME -->`; the text around it is written by hand.
 """
 
 import json
@@ -193,8 +195,12 @@ def own(findings):
     return table(heading, rows) if rows else None
 
 
-def rmcat(comparison):
-    """Returns utilisation, 95th percentile of the delay and loss of each case and controller."""
+RMCAT = (("utilisation", 100, 0), ("delay-p95", 1, 0), ("loss", 100, 1))
+WIRELESS = (("frame-delay-all-p95", 1, 0), ("delay-p95", 1, 0), ("goodput", 1e-6, 2))
+
+
+def cases(comparison, shown):
+    """Returns these metrics, with factor and digits, of each case and controller."""
     cells, points = {}, {}
     for row in comparison["rows"]:
         # The first point of a sweep, whose points have their settings in parentheses.
@@ -206,7 +212,7 @@ def rmcat(comparison):
 
     def cell(metrics, at):
         parts = []
-        for metric, factor, digits in (("utilisation", 100, 0), ("delay-p95", 1, 0), ("loss", 100, 1)):
+        for metric, factor, digits in shown:
             values = [row[at] for row in metrics.get(metric, []) if row[at] is not None]
             parts.append("/".join(f"{value * factor:.{digits}f}" for value in values) or "–")
         return ", ".join(parts)
@@ -217,6 +223,65 @@ def rmcat(comparison):
         for scenario, metrics in cells.items()
     ]
     return f"Seeds: {comparison['seed_count']}.\n\n" + table(["case", *names], rows)
+
+
+def point_name(text):
+    """Returns the name of a point: the scenario's, and the values of its sweep, each once."""
+    scenario, _, settings = text.partition(" (")
+    scenario = scenario.removeprefix("rmcat/").removeprefix("rmcat-wireless/")
+    parts = re.split(r", (?=[\w-]+(?:\.[\w-]+)+=)", settings.removesuffix(")"))
+    values = [part.partition("=")[2] for part in parts]
+    # Traces go by their names, schedules by the fact that there is one.
+    values = ["changes" if value.startswith("[{") else value.split("/")[-1] for value in values]
+    values = [value.removesuffix(".trace") for value in values if value not in ("", "[]")]
+    return ", ".join([scenario, *dict.fromkeys(values)])
+
+
+def frontier_point(point):
+    def cell(one):
+        parts = [
+            "–" if one[key] is None else f"{one[key]:.0f}"
+            for key in ("frame_delay_p95_ms", "packet_delay_p95_ms")
+        ]
+        parts.append(f"{100 * one['goodput_ratio']:.0f}")
+        for key, digits in (("utilisation", 0), ("loss_ratio", 1)):
+            parts.append("–" if one[key] is None else f"{100 * one[key]:.{digits}f}")
+        if one["share_beside_streams"] is not None:
+            parts.append(f"share {100 * one['share_beside_streams']:.0f}")
+        elif one["jain_index"] is not None and one["jain_index"] < 0.995:
+            parts.append(f"Jain {one['jain_index']:.2f}")
+        text = " / ".join(parts)
+        return f"**{text}**" if one["is_on_frontier"] else text
+
+    return [point_name(point["scenario"]), *map(cell, point["cells"])]
+
+
+def frontier(document):
+    """Returns each controller's counts and medians, and the figures of all points by family."""
+    def per_cent(value, digits=0):
+        return "–" if value is None else f"{100 * value:.{digits}f}"
+
+    rows = [
+        [
+            f"`{one['controller']}`",
+            f"{one['on_frontier']} of {one['point_count']}", one["on_packet_frontier"],
+            *(f"{one[key]:.0f}" for key in ("frame_delay_p95_ms", "packet_delay_p95_ms")),
+            per_cent(one["goodput_ratio"]), per_cent(one["utilisation"]),
+            per_cent(one["most_loss_ratio"], 1), per_cent(one["share_beside_streams"]),
+        ]
+        for one in document["controllers"]
+    ]
+    heading = [
+        "controller", "on the frontier", "by packets", "frames, ms", "packets, ms", "goodput, %",
+        "use, %", "most loss, %", "beside TCP, %",
+    ]
+    text = f"Seeds: {document['seed_count']}.\n\n" + table(heading, rows)
+    names = [f"`{one['controller']}`" for one in document["controllers"]]
+    for family in dict.fromkeys(point["family"] for point in document["points"]):
+        points = [point for point in document["points"] if point["family"] == family]
+        text += f"\n\n**{family}**\n\n"
+        text += table(["point", *names], [frontier_point(point) for point in points])
+    return text
 
 
 def pictures(report, folder):
@@ -244,7 +309,11 @@ def main(folder, path):
     if (folder / "report.html").exists():
         pictures((folder / "report.html").read_text(), path.parent)
     if (folder / "rmcat.json").exists():
-        blocks["rmcat"] = rmcat(json.loads((folder / "rmcat.json").read_text()))
+        blocks["rmcat"] = cases(json.loads((folder / "rmcat.json").read_text()), RMCAT)
+    if (folder / "wireless.json").exists():
+        blocks["wireless"] = cases(json.loads((folder / "wireless.json").read_text()), WIRELESS)
+    if (folder / "frontier.json").exists():
+        blocks["frontier"] = frontier(json.loads((folder / "frontier.json").read_text()))
     if (folder / "contest.txt").exists():
         blocks["contest"] = "```\n" + (folder / "contest.txt").read_text().rstrip() + "\n```"
     text = path.read_text()

@@ -28,42 +28,75 @@ fn scenarios(folder: &str) -> PathBuf {
 
 #[test]
 fn cases_of_rfc_8867_have_the_numbers_of_the_page() {
-    let lines = block("rmcat").lines().filter(|line| line.starts_with('|'));
-    let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim);
-    let table: Vec<Vec<&str>> = lines.map(|line| cells(line).collect()).collect();
+    let shown = [
+        ("utilisation", 100.0, 0),
+        ("delay-p95", 1.0, 0),
+        ("loss", 100.0, 1),
+    ];
     for (case, controller) in [
         ("5.4-competing-media", "live-bbr"),
         ("5.8-pause-and-resume", "gcc"),
     ] {
-        let heading = format!("`{controller}`");
-        let at = table[0].iter().position(|cell| *cell == heading).unwrap();
-        let row = table.iter().find(|row| row[0] == case).unwrap();
-        assert_eq!(measured(case, controller), row[at], "{case}: {BEHIND}");
+        let found = measured(&format!("rmcat/{case}"), controller, (SEEDS, &shown));
+        assert_eq!(
+            found,
+            of_page("rmcat", case, controller),
+            "{case}: {BEHIND}"
+        );
     }
 }
 
-/// Returns utilisation, 95th percentile of the delay and loss, as the page shows them.
-fn measured(case: &str, controller: &str) -> String {
-    let path = scenarios("rmcat").join(format!("{case}.toml"));
+#[test]
+fn cases_of_rfc_8869_have_the_numbers_of_the_page() {
+    let shown = [
+        ("frame-delay-all-p95", 1.0, 0),
+        ("delay-p95", 1.0, 0),
+        ("goodput", 1e-6, 2),
+    ];
+    for (case, controller) in [
+        ("2.1-varying-load-down", "gcc"),
+        ("2.2-bad-coverage-up", "live-bbr"),
+        ("3.1-wired-uplink", "copa"),
+    ] {
+        let found = measured(&format!("rmcat-wireless/{case}"), controller, (3, &shown));
+        assert_eq!(
+            found,
+            of_page("wireless", case, controller),
+            "{case}: {BEHIND}"
+        );
+    }
+}
+
+/// Returns the page's cell of a case and a controller.
+fn of_page(name: &str, case: &str, controller: &str) -> &'static str {
+    let lines = block(name).lines().filter(|line| line.starts_with('|'));
+    let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim);
+    let table: Vec<Vec<&str>> = lines.map(|line| cells(line).collect()).collect();
+    let heading = format!("`{controller}`");
+    let at = table[0].iter().position(|cell| *cell == heading).unwrap();
+    table.iter().find(|row| row[0] == case).unwrap()[at]
+}
+
+/// Returns a case's metrics, each with a factor and digits, as the page shows them.
+fn measured(case: &str, controller: &str, (seeds, shown): (u64, &[(&str, f64, usize)])) -> String {
+    let path = scenarios(&format!("{case}.toml"));
     let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-    let metrics = ["utilisation", "delay-p95", "loss"];
-    let names = metrics.map(str::to_owned);
+    let names: Vec<String> = shown.iter().map(|(name, ..)| (*name).to_owned()).collect();
     let columns = [Column {
         controller: Some(controller.to_owned()),
         ..Column::default()
     }];
-    let comparison = compare(&[vec![scenario]], &columns, &names, SEEDS, 0, &|_| {}).unwrap();
-    let parts = [(100.0, 0), (1.0, 0), (100.0, 1)];
-    let cell = |(metric, (factor, digits)): (&str, (f64, usize))| {
+    let comparison = compare(&[vec![scenario]], &columns, &names, seeds, 0, &|_| {}).unwrap();
+    let cell = |(metric, factor, digits): &(&str, f64, usize)| {
         let rows = comparison
             .rows
             .iter()
-            .filter(|row| row.metric.name == metric);
+            .filter(|row| row.metric.name == *metric);
         let mean = rows.map(|row| row.cells[0].estimate.unwrap().mean * factor);
         let texts: Vec<String> = mean.map(|mean| format!("{mean:.digits$}")).collect();
         texts.join("/")
     };
-    let cells: Vec<String> = metrics.into_iter().zip(parts).map(cell).collect();
+    let cells: Vec<String> = shown.iter().map(cell).collect();
     cells.join(", ")
 }
 
