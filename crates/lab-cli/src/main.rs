@@ -3,6 +3,7 @@
 mod compare;
 mod contest;
 mod dominance;
+mod frontier;
 mod list;
 mod merge;
 mod missing;
@@ -47,6 +48,7 @@ enum Command {
     Run(run::Arguments),
     Merge(merge::Arguments),
     Compare(compare::Arguments),
+    Frontier(frontier::Arguments),
     Reproduce(reproduce::Arguments),
     Contest(contest::Arguments),
     Dominance(dominance::Arguments),
@@ -71,6 +73,7 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Run(arguments) => run::run(arguments),
         Command::Merge(arguments) => merge::run(arguments),
         Command::Compare(arguments) => compare::run(arguments),
+        Command::Frontier(arguments) => frontier::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Contest(arguments) => contest::run(arguments),
         Command::Dominance(arguments) => dominance::run(arguments),

@@ -75,6 +75,10 @@ pub enum Mark {
     Dots,
     /// One by one, conspicuous.
     Crosses,
+    /// One by one, large and filled.
+    Discs,
+    /// One by one, large and hollow.
+    Rings,
 }
 
 /// A stretch of the horizontal axis that stands out.

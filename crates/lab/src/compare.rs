@@ -293,33 +293,10 @@ pub fn compare(
     threads: usize,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Comparison, CompareError> {
-    columns.iter().try_for_each(check)?;
     let firsts: Vec<&Scenario> = scenarios.iter().filter_map(|all| all.first()).collect();
     let rows = subjects::rows(&firsts, metrics)?;
-    let pairs = scenarios.iter().flat_map(|of_columns| {
-        let pairs = columns.iter().zip(of_columns);
-        pairs.map(|(column, scenario)| column.applied_to(scenario))
-    });
-    let pairs: Vec<Scenario> = pairs.collect();
-    let jobs = pairs
-        .iter()
-        .flat_map(|scenario| (1..=seed_count).map(move |seed| (scenario, seed)));
-    let jobs: Vec<(&Scenario, u64)> = jobs.collect();
-    let runs = in_parallel(&jobs, threads, |(scenario, seed)| {
-        let options = RunOptions {
-            seeds: vec![*seed],
-            threads: 1,
-            ..RunOptions::default()
-        };
-        let outcomes = run_outcomes(scenario, &options, progress)?;
-        Ok(outcomes
-            .into_iter()
-            .map(|outcome| outcome.statistics)
-            .collect::<Vec<_>>())
-    });
-    let runs: Vec<Vec<Statistics>> = runs.into_iter().collect::<Result<_, RunError>>()?;
-    let runs: Vec<Statistics> = runs.into_iter().flatten().collect();
-    let by_pair: Vec<&[Statistics]> = runs.chunks(seed_count.max(1) as usize).collect();
+    let runs = run_columns(scenarios, columns, seed_count, threads, progress)?;
+    let by_pair: Vec<&[Statistics]> = runs.iter().map(Vec::as_slice).collect();
     let without_chance = pairs_without_chance(&firsts, columns, &by_pair);
     let row = |asked: subjects::Asked| {
         let place = asked.place * columns.len();
@@ -337,6 +314,40 @@ pub fn compare(
         without_chance,
         rows: rows.into_iter().map(row).collect(),
     })
+}
+
+/// Runs every scenario, each changed for every column ([`Column::scenarios`]), with the seeds 1 to
+/// `seed_count`. Returns the seeds' statistics for each column of each scenario, in that order.
+pub(crate) fn run_columns(
+    scenarios: &[Vec<Scenario>],
+    columns: &[Column],
+    seed_count: u64,
+    threads: usize,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Vec<Vec<Statistics>>, CompareError> {
+    columns.iter().try_for_each(check)?;
+    let pairs = scenarios.iter().flat_map(|of_columns| {
+        let pairs = columns.iter().zip(of_columns);
+        pairs.map(|(column, scenario)| column.applied_to(scenario))
+    });
+    let pairs: Vec<Scenario> = pairs.collect();
+    let jobs = pairs
+        .iter()
+        .flat_map(|scenario| (1..=seed_count).map(move |seed| (scenario, seed)));
+    let jobs: Vec<(&Scenario, u64)> = jobs.collect();
+    let runs = in_parallel(&jobs, threads, |(scenario, seed)| {
+        let options = RunOptions {
+            seeds: vec![*seed],
+            threads: 1,
+            ..RunOptions::default()
+        };
+        let mut outcomes = run_outcomes(scenario, &options, progress)?;
+        Ok(outcomes.remove(0).statistics)
+    });
+    let runs: Vec<Statistics> = runs.into_iter().collect::<Result<_, RunError>>()?;
+    let mut runs = runs.into_iter();
+    let of_pair = |_| runs.by_ref().take(seed_count as usize).collect();
+    Ok((0..pairs.len()).map(of_pair).collect())
 }
 
 fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -> Vec<Cell> {

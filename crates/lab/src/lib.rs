@@ -32,6 +32,7 @@ pub mod contest;
 pub mod dominance;
 pub mod episode;
 pub mod frame_bound;
+pub mod frontier;
 mod live;
 pub mod metrics;
 mod plot;

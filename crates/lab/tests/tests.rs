@@ -13,6 +13,7 @@ mod dominance;
 mod encoder;
 mod episodes;
 mod frame_bound;
+mod frontier;
 mod half_duplex;
 mod hashes;
 mod lanes;

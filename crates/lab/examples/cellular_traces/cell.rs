@@ -10,11 +10,11 @@
 //! | fading | Rayleigh, two antennas, carrier of 2 GHz, by the user's speed | Clarke's model |
 //! | rate | 9 MHz · min(a log2(1 + SINR), b); 0.6 and 4.4 down, 0.4 and 2 up | TR 36.942 A.2 |
 //! | users | Poisson arrivals in all 21 cells, 30 s each | RFC 8869 |
-//! | scheduler | each 1 ms by rate / mean rate, the rest of the carrier to the next | proportional fair |
+//! | scheduler | each 1 ms by rate / mean rate; unused blocks to the next | proportional fair |
 //!
 //! The other users have a video and an audio flow at their highest rates, and one has a download
-//! (RFC 8869: 4 or 2 Mbit/s per cell in case 1, 2 or 1 in case 3). They send as much as the cell serves.
-//! The user whose trace this is has the median SINR of 99 drawn places, and always has data. All
+//! (RFC 8869: 4 or 2 Mbit/s per cell in case 1, 2 or 1 in case 3). They send as much as the cell
+//! serves. The user of the trace has the median SINR of 99 drawn places, and always has data. All
 //! other cells transmit all the time. Positions stay, so that speed is fading alone: there is no
 //! hand-over. Retransmissions of the radio and the control channel are left out.
 

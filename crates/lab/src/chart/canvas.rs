@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use super::Mark;
 
-/// Colours that people with any colour vision can distinguish (Okabe & Ito), all readable on black
-/// and on white.
-pub(crate) const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888",
+/// Colours that are readable on black and on white. People with any colour vision can distinguish
+/// the first seven (Okabe & Ito); the others are for pictures of more lines.
+pub(crate) const COLOURS: [&str; 10] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888", "#8a6fdf",
+    "#9c6b3c", "#c23b50",
 ];
 
 /// Widths of pictures that phones show, of those within a text, and of those that fill a screen.
@@ -177,7 +178,9 @@ impl Canvas {
                 let points = [(x - 7.0, y), (x + 7.0, y)];
                 self.polyline(entry, &points);
             }
-            Mark::Dots | Mark::Crosses => self.points(entry, &[(x, y)]),
+            Mark::Dots | Mark::Crosses | Mark::Discs | Mark::Rings => {
+                self.points(entry, &[(x, y)]);
+            }
         }
     }
 
@@ -206,7 +209,7 @@ impl Canvas {
         ));
     }
 
-    /// Draws a dot or a cross at each of these places.
+    /// Draws a dot, a cross, a disc or a ring at each of these places.
     pub(super) fn points(&mut self, entry: &Entry<'_>, places: &[(f64, f64)]) {
         let colour = entry.colour;
         for (x, y) in places {
@@ -216,6 +219,13 @@ impl Canvas {
                      stroke-width=\"1.6\"/>",
                     x - 3.0,
                     y - 3.0
+                )),
+                Mark::Discs => self.part(format_args!(
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"
+                )),
+                Mark::Rings => self.part(format_args!(
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"none\" \
+                     stroke=\"{colour}\" stroke-width=\"1.6\"/>"
                 )),
                 _ => self.part(format_args!(
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.6\" fill=\"{colour}\"/>"

@@ -75,7 +75,7 @@ impl Lines {
         let place = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
         let places =
             |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(place).collect() };
-        if matches!(line.mark, Mark::Dots | Mark::Crosses) {
+        if !matches!(line.mark, Mark::Line | Mark::Dashes | Mark::Area) {
             return canvas.points(entry, &places(&line.points));
         }
         let most = (MAX_POINTS * (canvas.right - LEFT)) as usize;
