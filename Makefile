@@ -24,7 +24,7 @@ DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 FRONTIER ?= target/frontier
 FRONTIER_SEEDS ?= 3
-FRONTIER_CONTROLLERS ?= live-bbr,gcc,scream,copa,nada,bbr3,delay-bbr,bbr-webrtc
+FRONTIER_CONTROLLERS ?= live-bbr,poise,gcc,scream,copa,nada,bbr3,delay-bbr
 
 # rustup installs cargo here, and shells that are open do not know it yet.
 export PATH := $(HOME)/.cargo/bin:$(PATH)

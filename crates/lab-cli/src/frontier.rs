@@ -21,13 +21,13 @@ use families::{FAMILIES, Shipped};
 /// ours.
 const CONTROLLERS: [&str; 8] = [
     "live-bbr",
+    "poise",
     "gcc",
     "scream",
     "copa",
     "nada",
     "bbr3",
     "delay-bbr",
-    "bbr-webrtc",
 ];
 
 /// Show which controllers no other one beats in both delay and goodput.
