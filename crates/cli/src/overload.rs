@@ -196,9 +196,7 @@ impl OverloadWatch {
                 (media.mul_f64(frame_count as f64 / whole as f64), media)
             }
         };
-        let mut pairs = self.marks.iter().zip(self.marks.iter().skip(1));
-        let is_steady = pairs.all(|(before, after)| after.arrived_bytes > before.arrived_bytes);
-        if self.end != End::Sender && !is_steady {
+        if self.end != End::Sender && !self.is_steady(frame_count) {
             return None;
         }
         // Links that carry nothing are reported elsewhere. Frames that were late although the links
@@ -215,6 +213,17 @@ impl OverloadWatch {
             links,
             given_up_count,
             frame_count,
+        })
+    }
+
+    /// Returns whether packets arrived all the time, and frames of the window's `frame_count` came
+    /// to an end all the time. Most of them at once are of a time in which the other end, or the
+    /// links, stood still: their rate is nobody's.
+    fn is_steady(&self, frame_count: u64) -> bool {
+        let mut pairs = self.marks.iter().zip(self.marks.iter().skip(1));
+        pairs.all(|(before, after)| {
+            let at_once = after.frame_count - before.frame_count;
+            after.arrived_bytes > before.arrived_bytes && 2 * at_once <= frame_count
         })
     }
 }
@@ -281,6 +290,23 @@ mod tests {
     fn an_outage_is_no_overload() {
         assert_eq!(reports_while(End::Receiver, 6, 11, DataRate::ZERO), []);
         assert_eq!(reports_of(End::Receiver, 6, DataRate::ZERO).len(), 1);
+    }
+
+    #[test]
+    fn a_sender_that_stood_still_is_no_overload() {
+        let mut watch = OverloadWatch::new(End::Receiver);
+        for quarter in 0..40 {
+            // It wakes after 20 seconds, and gives up all frames of that time at once.
+            let given_up_count = if quarter < 13 { 0 } else { 500 };
+            let mark = Mark {
+                at: Instant::from_millis(250 * quarter),
+                media_bytes: 187_500 * quarter,
+                frame_count: 25 * quarter / 4 + given_up_count,
+                given_up_count,
+                arrived_bytes: 187_500 * quarter,
+            };
+            assert_eq!(watch.record(mark, DataRate::ZERO), None, "{quarter}");
+        }
     }
 
     #[test]
