@@ -295,6 +295,7 @@ impl<L: Load> ClientRole<L> {
             // A server chooses no addresses.
             pads_challenges: false,
             at: now,
+            clock: config.network.clock(config.clock),
             observer: config.observer.clone(),
         };
         let mut driver = Driver::new(beginning, (self.make_load)())

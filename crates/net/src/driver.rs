@@ -19,6 +19,7 @@ use anabranch_core::{
 use anabranch_secure::{Opened, PublicKey, Rejected, Session};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::clock::Clock;
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::load::{Frames, Load};
@@ -70,6 +71,7 @@ pub(crate) struct Beginning {
     /// Whether the peer reads challenges with padding.
     pub(crate) pads_challenges: bool,
     pub(crate) at: Instant,
+    pub(crate) clock: Clock,
     pub(crate) observer: Option<Arc<dyn PacketObserver>>,
 }
 
@@ -89,6 +91,7 @@ pub(crate) struct Driver<L: Load> {
     paths: Vec<DriverPath>,
     outbox: Outbox,
     observed: Observed,
+    clock: Clock,
     connected_at: Instant,
     key_age: KeyAge,
     /// Latest time passed to the endpoint: it must never go back, and batches run ahead.
@@ -162,6 +165,7 @@ impl<L: Load> Driver<L> {
             latency,
             pads_challenges,
             at,
+            clock,
             observer,
         } = beginning;
         Ok(Driver {
@@ -179,6 +183,7 @@ impl<L: Load> Driver<L> {
             paths: Vec::new(),
             outbox: Outbox::default(),
             observed: Observed::new(observer, peer, L::SESSION_KIND),
+            clock,
             connected_at: at,
             key_age: KeyAge::new(at),
             time: at,
@@ -455,7 +460,7 @@ impl<L: Load> Driver<L> {
         self.report(now, events);
         self.load.exchange(now, &mut self.endpoint);
         loop {
-            self.transmit(now, ports);
+            self.transmit(ports);
             self.report(now, events);
             if !self.load.exchange(self.time, &mut self.endpoint) {
                 break;

@@ -189,7 +189,8 @@ impl<R: Role> Runtime<R> {
             role: Mutex::new(role(Arc::clone(&waker))?),
             punctuality: Mutex::default(),
         });
-        process.start(Box::new(Program::new(Arc::clone(&shared), ports)));
+        let program = Program::new(Arc::clone(&shared), ports, process.clone());
+        process.start(Box::new(program));
         Ok(Runtime {
             network,
             handle: Handle { shared, waker },

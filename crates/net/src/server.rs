@@ -146,6 +146,7 @@ pub(crate) struct LocalAddresses {
 
 #[derive(Debug)]
 pub(crate) struct ServerRole {
+    clock: Clock,
     observer: Option<Arc<dyn PacketObserver>>,
     seed: Option<Seed>,
     silence_timeout: Duration,
@@ -176,6 +177,7 @@ impl ServerRole {
         let responder = Responder::new(config.local_key, config.allowed);
         ServerRole {
             seed: config.seed,
+            clock: config.network.clock(config.clock),
             observer: config.observer,
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
@@ -315,6 +317,7 @@ impl ServerRole {
             pads_challenges: parameters.is_some_and(|agreed| agreed.reads_padded_challenges),
             // As at the client: a session has its length even if there is no data for a long time.
             at: answered_at,
+            clock: self.clock,
             observer: self.observer.clone(),
         };
         let (mut session, audience) = offer.begin(beginning);

@@ -63,7 +63,8 @@
 //! | firewalls | [`Interface::block_udp`], [`Interface::block_tcp`], [`Interface::refuse`] |
 //! | names | [`World::set_name`], [`World::set_resolver_delay`] |
 //! | IPv6 | [`Line::over_ipv6`] |
-//! | slow machines, wrong clocks | [`Machine::set_lateness`], [`Machine::set_clock_rate`] |
+//! | slow machines | [`Machine::set_lateness`], [`Machine::set_interruptions`] |
+//! | wrong clocks | [`Machine::move_clock`], [`Machine::set_clock_rate`] |
 //! | processes that stop or die | [`Machine::stop`], [`Machine::kill`] |
 //! | attackers | [`World::set_bystander`], [`World::stranger`], [`Machine::connect_tcp`] |
 //! | bounds of memory | [`Receiver::tables`], [`Machine::socket_count`] |

@@ -2,7 +2,7 @@
 
 use anabranch_core::{PADDING_BYTE, PathId, SendReason, Timer};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Duration;
 
 use super::{Driver, DriverPath};
 use crate::load::Load;
@@ -13,14 +13,23 @@ use crate::socket::{Batch, is_message_too_long};
 /// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
 
+/// Least time since a turn's beginning after which its packets have a time of their own. The work
+/// of a turn takes less. As long as the finest timer of the transport.
+const INTERRUPTION: Duration = Duration::from_millis(1);
+
 /// Size of a first question on a path, filled up. The answers, a question of the other end's and a
 /// report may have three times as many bytes together. RFC 9000 §8.2.1 has 1,200 bytes, which a
 /// path that stands by need not carry.
 pub(super) const FIRST_BYTES: usize = 100;
 
 impl<L: Load> Driver<L> {
-    pub(super) fn transmit(&mut self, now: Instant, ports: &[Port]) {
-        let until = now + BATCH_WINDOW;
+    pub(super) fn transmit(&mut self, ports: &[Port]) {
+        // The machine may have let the thread wait since the clock was read for the turn.
+        let now = self.clock.now();
+        if now.saturating_since(self.time) >= INTERRUPTION {
+            self.time = now;
+        }
+        let until = self.time + BATCH_WINDOW;
         loop {
             self.collect(ports);
             let Some((at, timer)) = self.endpoint.poll_timeout() else {

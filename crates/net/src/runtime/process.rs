@@ -9,6 +9,7 @@ use crate::accept;
 use crate::port::Port;
 use crate::socket::ReceiveBuffers;
 use crate::tcp::Tcp;
+use crate::testing::process::ProcessHandle;
 use crate::testing::{Process, Turn};
 
 pub(super) struct Program<R> {
@@ -16,15 +17,17 @@ pub(super) struct Program<R> {
     ports: Vec<Port>,
     buffers: ReceiveBuffers,
     due_at: Option<Instant>,
+    process: ProcessHandle,
 }
 
 impl<R: Role> Program<R> {
-    pub(super) fn new(shared: Arc<Shared<R>>, ports: Vec<Port>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<R>>, ports: Vec<Port>, process: ProcessHandle) -> Self {
         Program {
             shared,
             ports,
             buffers: ReceiveBuffers::for_streams(),
             due_at: None,
+            process,
         }
     }
 
@@ -58,6 +61,7 @@ impl<R: Role> Program<R> {
             });
         }
         let now = clock.now();
+        self.process.interrupt();
         let next = role.advance(now, ports);
         if let Next::Wait(Some(next_at)) = next {
             self.due_at = Some(next_at.max(now));

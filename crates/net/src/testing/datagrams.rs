@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_units::{Ecn, Instant};
+use anabranch_units::{Duration, Ecn, Instant};
 use rustix::io::Errno;
 
 use super::fabric::{Due, Fabric, State};
@@ -274,7 +274,10 @@ impl State {
         if packet.wire_bytes() > state.mtu {
             return Err(Errno::MSGSIZE);
         }
-        self.push(line, Way::Up, packet);
+        match self.machines[machine].interrupted_for(self.now) {
+            Duration::ZERO => self.push(line, Way::Up, packet),
+            rest => self.schedule(self.now + rest, Due::Depart(line, packet)),
+        }
         Ok(())
     }
 

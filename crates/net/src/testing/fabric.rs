@@ -42,6 +42,8 @@ pub(crate) enum Turn {
 pub(super) enum Due {
     /// A packet may leave a line.
     Line(usize, Way),
+    /// A datagram enters its machine's line.
+    Depart(usize, Packet),
     /// A datagram goes on to its destination.
     Route(Packet),
     /// A datagram of the bystander arrives, past all lines.
@@ -68,6 +70,9 @@ pub(super) struct MachineState {
     pub(super) lines: Vec<usize>,
     /// Longest wait of a runnable process, and its probability.
     pub(super) lateness: (Duration, f64),
+    /// Longest interruption of a turn between its reading of the clock and its sending, and its
+    /// probability.
+    pub(super) interruption: (Duration, f64),
     pub(super) is_stopped: bool,
     /// The hand of the machine's clock, in nanoseconds.
     pub(super) hand: &'static AtomicU64,
@@ -186,6 +191,7 @@ impl Fabric {
         state.step_count += 1;
         match due {
             Due::Line(line, way) => state.advance_line(line, way),
+            Due::Depart(line, packet) => state.push(line, Way::Up, packet),
             Due::Route(packet) => state.route(packet, true),
             Due::Inject(packet) => state.inject(packet),
             Due::Pipe(pipe) => state.advance_pipe(pipe),
@@ -293,12 +299,26 @@ impl State {
             return;
         }
         slot.is_runnable = true;
-        let (longest, chance) = self.machines[slot.machine].lateness;
-        let mut at = self.now;
+        let machine = &self.machines[slot.machine];
+        let (longest, chance) = machine.lateness;
+        let mut at = self.now + machine.interrupted_for(self.now);
         if !longest.is_zero() && self.rng.chance(chance) {
             at += Duration::from_nanos(self.rng.below(longest.as_nanos()));
         }
         self.schedule(at, Due::Turn(process));
+    }
+
+    /// Interrupts a turn of a process, if its machine does that: its clock goes on, and its
+    /// datagrams leave later.
+    pub(super) fn interrupt(&mut self, process: usize) {
+        let machine = self.processes[process].machine;
+        let (longest, chance) = self.machines[machine].interruption;
+        if !longest.is_zero() && self.rng.chance(chance) {
+            let span = self.rng.below(longest.as_nanos());
+            self.machines[machine]
+                .hand
+                .fetch_add(span, Ordering::Relaxed);
+        }
     }
 
     /// Wakes the process that owns a socket or, if that is unknown, all processes of its machine.
@@ -443,6 +463,12 @@ impl MachineState {
         reading + now.saturating_since(set_at).mul_f64(rate)
     }
 
+    /// Returns how far the clock's hand is ahead: the rest of an interruption.
+    pub(super) fn interrupted_for(&self, now: Instant) -> Duration {
+        let hand = Instant::from_nanos(self.hand.load(Ordering::Relaxed));
+        hand.saturating_since(self.reading(now))
+    }
+
     /// Moves the clock forward.
     pub(super) fn move_by(&mut self, now: Instant, by: Duration) {
         let (_, _, rate) = self.clock;
@@ -470,6 +496,7 @@ impl MachineState {
             name: name.to_owned(),
             lines: Vec::new(),
             lateness: (Duration::ZERO, 0.0),
+            interruption: (Duration::ZERO, 0.0),
             is_stopped: false,
             // A clock is copied freely, so its hand lives as long as the program: eight bytes.
             hand: Box::leak(Box::new(AtomicU64::new(reading.as_nanos()))),

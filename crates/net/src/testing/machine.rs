@@ -99,6 +99,13 @@ impl Machine {
         state.machines[self.host.machine].lateness = (longest.into(), probability);
     }
 
+    /// Interrupts turns of processes: with this probability, up to `longest` pass from the time
+    /// that a turn reads until its datagrams leave.
+    pub fn set_interruptions(&self, longest: impl Into<Duration>, probability: f64) {
+        let mut state = self.host.fabric.lock();
+        state.machines[self.host.machine].interruption = (longest.into(), probability);
+    }
+
     /// Sets the rate of the machine's clock: the seconds that it counts in a second.
     pub fn set_clock_rate(&self, rate: f64) {
         let mut state = self.host.fabric.lock();

@@ -22,6 +22,11 @@ impl ProcessHandle {
         self.fabric.wake(self.number);
     }
 
+    /// Interrupts the process's turn, if its machine does that.
+    pub(crate) fn interrupt(&self) {
+        self.fabric.lock().interrupt(self.number);
+    }
+
     /// Starts the process.
     pub(crate) fn start(&self, program: Box<dyn Process>) {
         self.fabric.spawn(self.number, program);

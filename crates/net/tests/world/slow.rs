@@ -44,6 +44,32 @@ fn a_late_sender_costs_no_frame() {
     }
 }
 
+/// Streams over a path of 42 ms and much room from a camera whose turns are interrupted for up to
+/// 50 ms. Returns the longest smoothed round trip in milliseconds.
+fn longest_rtt_beside_interruptions(seed: u64) -> f64 {
+    let bed = Bed::new(seed, &[line(100, 20)]);
+    bed.camera.set_interruptions(millis(50), 0.3);
+    let (_receiver, _sessions) = bed.receiver();
+    let (sender, _events) = bed.world.block_on(bed.connect());
+    let rtts = (0..20).map(|step| {
+        bed.world.block_on(bed.stream(&sender, 25 * step, 25));
+        let smoothed = sender.snapshot().paths[0].view.rtt.smoothed;
+        smoothed.map_or(0.0, |rtt| rtt.as_millis_f64())
+    });
+    let longest = rtts.fold(0.0, f64::max);
+    assert_eq!(sender.finish(), Ended::Closed);
+    longest
+}
+
+/// Between the reading of the clock and the sending, too, the machine may let a thread wait.
+#[test]
+fn an_interrupted_turn_is_no_delay_of_the_path() {
+    for seed in 1..=10 {
+        let longest = longest_rtt_beside_interruptions(seed);
+        assert!(longest < 46.0, "seed {seed}: {longest:.1} ms");
+    }
+}
+
 #[test]
 fn wrong_clocks_cost_no_frame() {
     for rate in [0.999_5, 1.000_5] {
