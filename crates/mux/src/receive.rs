@@ -255,6 +255,15 @@ mod tests {
     }
 
     #[test]
+    fn no_end_lies_before_bytes_that_have_arrived() {
+        let mut half = ReceiveHalf::new(WINDOW);
+        assert_eq!(half.insert(20, vec![7; 10].into(), false), Ok(false));
+        let early = half.insert(0, vec![7; 10].into(), true);
+        assert_eq!(early, Err(Violation::Contradiction));
+        assert_eq!(half.insert(30, Bytes::new(), true), Ok(true));
+    }
+
+    #[test]
     fn a_stream_whose_end_is_known_needs_no_credit() {
         let mut half = ReceiveHalf::new(WINDOW);
         half.insert(0, vec![7; 90].into(), true).unwrap();

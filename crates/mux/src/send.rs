@@ -230,6 +230,17 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_writer_is_asked_again_at_half_of_the_capacity() {
+        let mut half = SendHalf::new(100);
+        assert_eq!(half.write(&[7; 150], 100), Some(100));
+        half.take(49);
+        assert!(!half.take_writable(100), "51 bytes wait");
+        half.take(1);
+        assert!(half.take_writable(100), "50 bytes wait");
+        assert!(!half.take_writable(100), "once");
+    }
+
+    #[test]
     fn credit_is_never_withdrawn() {
         let mut half = SendHalf::new(0);
         half.write(&[7; 10], 100);
