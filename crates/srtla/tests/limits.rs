@@ -1,6 +1,6 @@
 //! Limits of a sender against a receiver and an SRT sender that ignore them.
 
-use anabranch_srtla::{LinkId, LinkOptions, Sender, SenderEvent};
+use anabranch_srtla::{LinkId, LinkOptions, LinkState, Sender, SenderEvent};
 use anabranch_units::{Duration, Instant};
 
 use crate::bed::{Bed, Way};
@@ -170,4 +170,44 @@ fn light_acknowledgements_are_passed_on_once() {
         let passed_on = bed.sender.poll_srt().is_some();
         assert_eq!(passed_on, is_news, "{next}");
     }
+}
+
+/// As after a restart of the encoder, whose numbers begin anywhere.
+#[test]
+fn another_caller_begins_another_stream() {
+    let (mut bed, sent) = without_acks();
+    let before = bed.sender.counters().kept_back;
+    let induction = handshake(1, 0xdead, 0, None);
+    bed.sender.handle_srt(bed.now(), &induction);
+    let report = control(NAK, 0, 0, &[sent]);
+    bed.sender.handle_link(bed.now(), LinkId(0), &report);
+    assert_eq!(bed.sender.counters().kept_back, before);
+}
+
+#[test]
+fn packets_that_never_left_cannot_be_acknowledged() {
+    let (mut bed, sent) = without_acks();
+    let before = bed.sender.counters().kept_back;
+    let end = FIRST + bed.sender.counters().taken_packets as u32;
+    for (index, (next, kept)) in [(end + 1, 1), (end, 1)].into_iter().enumerate() {
+        let light = control(ACK, 0, 0, &[next]);
+        bed.sender.handle_link(bed.now(), LinkId(0), &light);
+        let report = control(NAK, 0, 0, &[sent + index as u32]);
+        bed.sender.handle_link(bed.now(), LinkId(0), &report);
+        assert_eq!(bed.sender.counters().kept_back - before, kept, "{next}");
+    }
+}
+
+#[test]
+fn an_echo_that_was_not_asked_for_raises_no_link() {
+    let mut bed = Bed::new(&[20]);
+    bed.stream(1_000);
+    bed.tamper(|_, _, _, _| None);
+    bed.run(3_000);
+    let state = |bed: &Bed| bed.sender.links().next().map(|link| link.state);
+    assert_eq!(state(&bed), Some(LinkState::Out));
+    let mut echo = vec![0x90, 0];
+    echo.extend_from_slice(&1_234_567_u64.to_be_bytes());
+    bed.sender.handle_link(bed.now(), LinkId(0), &echo);
+    assert_eq!(state(&bed), Some(LinkState::Out));
 }
