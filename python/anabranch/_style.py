@@ -56,10 +56,25 @@ def drawing(ax: Any, style: Style) -> Iterator[Any]:
     if style not in SIZES:
         raise ValueError(f"style: {style!r} is none of {', '.join(SIZES)}")
     pyplot = load("matplotlib.pyplot")
-    with pyplot.rc_context(_LOOK):
+    with _look(pyplot.rcParams):
         if ax is None:
             _, ax = pyplot.subplots(figsize=SIZES[style], layout="constrained")
         yield ax
+
+
+@contextmanager
+def _look(params: Any) -> Iterator[None]:
+    """Set the parameters of `_LOOK`, and no others, for a while.
+
+    `pyplot.rc_context` would also take back `interactive`, which the backend of notebooks sets when
+    the first figure loads it. Without it, the backend shows no later figure.
+    """
+    before = {name: params[name] for name in _LOOK}
+    params.update(_LOOK)
+    try:
+        yield
+    finally:
+        params.update(before)
 
 
 def line_look(number: int) -> dict[str, Any]:
