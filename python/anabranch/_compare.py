@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._errors import UnknownName
+from ._compare_parts import Asked, asked_of, check_subjects, labelled, varied
 from ._progress import Bar, Progress
 from ._result import Result
 from ._run import ScenarioLike, Seeds, as_scenario, as_seeds, run
-from ._scenario import Scenario
 from ._statistics import half_width, holm, paired_p
 from ._table import Table, html_table, show
 
@@ -31,8 +28,6 @@ USUAL_METRICS = (
     "utilisation",
     "frames-decodable-on-time",
 )
-#: Short names of settings of the first flow.
-SHORT = {"controller": "flows.0.controller", "scheduler": "flows.0.scheduler"}
 
 
 class Comparison:
@@ -126,75 +121,33 @@ class Comparison:
         return html_table(["metric", "subject", "unit", *self.labels], body, caption)
 
 
-def _labelled(vary: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each combination by its label."""
-    if not vary:
-        raise ValueError("vary: no setting to compare")
-    for key, values in vary.items():
-        if isinstance(values, str) or not len(values):
-            raise ValueError(f"vary: {key!r} needs a list of values")
-    found: dict[str, dict[str, Any]] = {}
-    for combination in itertools.product(*vary.values()):
-        pairs = list(zip(vary, combination, strict=True))
-        label = ", ".join(f"{key}={_shown(value)}" for key, value in pairs)
-        if label in found:
-            raise ValueError(f"vary: {label} is there twice")
-        found[label] = dict(pairs)
-    return found
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, type):
-        return value.__name__
-    return str(getattr(value, "name", "") or value)
-
-
-def _columns(metrics: Sequence[str]) -> list[dict[str, str]]:
-    """Return column, unit and scope of each metric, by its name or its column's name."""
-    table = Table(_native.metrics())
-    rows = [
-        {name: str(table[name][at]) for name in ("metric", "column", "unit", "scope")}
-        for at in range(len(table))
-    ]
-    found = []
-    for asked in metrics:
-        match = [row for row in rows if asked in (row["metric"], row["column"])]
-        if not match:
-            known = [row["metric"] for row in rows]
-            near = _native.nearest_name(asked, known)
-            hint = f"; did you mean {near!r}?" if near else ""
-            text = f"no metric is called {asked!r}; known are {', '.join(known)}{hint}"
-            raise UnknownName(text, known, near)
-        found.append(match[0])
-    return found
-
-
-def _values(result: Result, column: dict[str, str]) -> dict[str | None, NDArray[np.float64]]:
+def _values(result: Result, asked: Asked) -> dict[str | None, NDArray[np.float64]]:
     """Return the values of a metric by subject, a value for each seed."""
-    name, scope = column["column"], column["scope"]
-    if scope in ("run", "flows"):
-        return {None: result.runs[name]}
-    subject, table = ("link", result.links) if scope == "links" else ("flow", result.flows)
-    return {who: table[name][table[subject] == who] for who in table.categories(subject)}
+    if asked.subject is None and asked.scope in ("run", "flows"):
+        return {None: result.runs[asked.column]}
+    subject, table = ("link", result.links) if asked.scope == "links" else ("flow", result.flows)
+    names = table.categories(subject) if asked.subject is None else [asked.subject]
+    return {name: table[asked.column][table[subject] == name] for name in names}
 
 
-def _rows(results: dict[str, Result], columns: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _rows(results: dict[str, Result], metrics: list[Asked]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    by_label = {label: [_values(result, c) for c in columns] for label, result in results.items()}
+    by_label = {label: [_values(result, m) for m in metrics] for label, result in results.items()}
     first = next(iter(by_label.values()))
-    for at, column in enumerate(columns):
+    for at, asked in enumerate(metrics):
         for subject in first[at]:
             base = first[at][subject]
             for number, (label, values) in enumerate(by_label.items()):
                 own = values[at].get(subject, np.full(len(base), np.nan))
-                if number == 0 and np.all(np.isnan(own)):
+                # Links without a rate have no utilisation. One that was named has a row.
+                if number == 0 and np.all(np.isnan(own)) and asked.subject is None:
                     break
-                rows.append(_row(column, subject, label, own, None if number == 0 else base))
+                rows.append(_row(asked, subject, label, own, None if number == 0 else base))
     return rows
 
 
 def _row(
-    column: dict[str, str],
+    asked: Asked,
     subject: str | None,
     label: str,
     own: NDArray[np.float64],
@@ -209,8 +162,8 @@ def _row(
             diff = float(differences.mean())
             diff_ci95, p = half_width(differences, 0.95), paired_p(differences)
     return {
-        "metric": column["metric"],
-        "unit": column["unit"],
+        "metric": asked.metric,
+        "unit": asked.unit,
         "subject": subject,
         "label": label,
         "count": len(known),
@@ -235,13 +188,16 @@ def compare(
 ) -> Comparison:
     """Run a scenario with every combination of settings and the same seeds, and compare metrics.
 
-    `vary`: values by key, as in `Scenario.with_`; `controller` and `scheduler` stand for those of
-    the first flow. `metrics`: names as in `anabranch.metrics()`, or names of their columns. The
-    first combination is the one from which all others differ. Equal seeds meet the same network,
-    so that differences are taken seed by seed.
+    `vary`: values by key, as in `Scenario.with_`, and as on the command line: `controller` and
+    `scheduler` replace those of the first flow, and of every flow with the same one; another key
+    without a dot, such as `padding`, is one of the first flow if the scenario itself has none of
+    that name. `metrics`: names as in `anabranch.metrics()`, or names of their columns, of all flows
+    together, or of one flow or link (`throughput.camera`). The first combination is the one from
+    which all others differ. Equal seeds meet the same network, so that differences are taken seed
+    by seed.
 
     Raises `ValueError` for no settings, a scenario with a sweep, or no seeds, `UnknownName` for a
-    metric, `KeyboardInterrupt` after Ctrl-C, and what `run` raises.
+    metric, flow or link, `KeyboardInterrupt` after Ctrl-C, and what `run` raises.
 
     >>> import anabranch
     >>> compared = anabranch.compare(
@@ -249,17 +205,20 @@ def compare(
     ...     vary={"controller": ["live-bbr", "fixed"]}, metrics=["loss"], seeds=2)
     >>> compared.table["label"].tolist()
     ['controller=live-bbr', 'controller=fixed']
+    >>> named = anabranch.compare(
+    ...     anabranch.testing.small_scenario(),
+    ...     vary={"padding": ["never"]}, metrics=["loss.camera", "utilisation.up"], seeds=2)
+    >>> named.table["subject"].tolist()
+    ['camera', 'up']
     """
     chosen = as_scenario(scenario)
     if chosen.point_count > 1:
         raise ValueError("compare: the scenario has a sweep; remove it by with_({'sweep': {}})")
     all_seeds = as_seeds(seeds)
-    columns = _columns(metrics)
-    labelled = _labelled(vary)
-    variants: dict[str, Scenario] = {
-        label: chosen.with_({SHORT.get(key, key): value for key, value in settings.items()})
-        for label, settings in labelled.items()
-    }
+    asked = asked_of(metrics)
+    check_subjects(asked, chosen)
+    settings = labelled(vary)
+    variants = {label: varied(chosen, own) for label, own in settings.items()}
     total_s = sum(variant.duration_s for variant in variants.values()) * len(all_seeds)
     bar = Bar(progress, total_s)
     try:
@@ -272,10 +231,10 @@ def compare(
                 raise KeyboardInterrupt
     finally:
         bar.close()
-    rows = _rows(results, columns)
+    rows = _rows(results, asked)
     ps = [row["p"] for row in rows]
     for row, p in zip(rows, holm(ps) if correction == "holm" else ps, strict=True):
         row["p_holm"] = p
     names = ["metric", "unit", "subject", "label", "count", "mean", "ci95", "diff", "diff_ci95"]
     table = {name: [row[name] for row in rows] for name in [*names, "p", "p_holm"]}
-    return Comparison(results, Table.from_columns(table), correction, labelled)
+    return Comparison(results, Table.from_columns(table), correction, settings)

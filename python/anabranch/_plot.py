@@ -263,7 +263,8 @@ class ComparisonPlots:
         """
         table = self._comparison.table
         known = table.categories("metric")
-        name = known[0] if metric is None else metric_of(metric)["metric"]
+        asked = metric_of(known[0] if metric is None else metric)
+        name = asked.metric
         if name not in known:
             text = f"{name} was not compared: there are {', '.join(known)}"
             raise UnknownName(text, known, _native.nearest_name(name, known))
@@ -271,6 +272,10 @@ class ComparisonPlots:
             if label not in self._comparison.labels:
                 raise UnknownName(f"no label is called {label!r}", self._comparison.labels)
         rows = table.where(metric=name)
+        if asked.subject is not None:
+            rows = rows.where(subject=asked.subject)
+            if not len(rows):
+                raise UnknownName(f"{metric} was not compared", known)
         subjects = list(dict.fromkeys(rows["subject"].tolist()))
         labels = [each for each in self._comparison.labels if each in rows["label"]]
         factor, _ = scale_of(str(rows["unit"][0]))
@@ -282,7 +287,9 @@ class ComparisonPlots:
                 draw_bars(ax, at + offset, own, factor, label, number, 0.8 / len(labels))
                 if paper and label in paper:
                     ax.plot(at + offset, [paper[label]] * len(at), "kD", markerfacecolor="white")
-            names = [each for each in subjects if each is not None]
+            # A single group of all flows needs no name.
+            names = ["all flows" if each is None else each for each in subjects]
+            names = [] if subjects == [None] else names
             ax.set_xticks(range(len(names)), names)
             ax.set_ylabel(axis_label(name, str(rows["unit"][0])))
             legend(ax)
@@ -379,7 +386,7 @@ class ComparisonPlots:
         columns = (metric_of(x), metric_of(y))
         first = next(iter(self._comparison.results.values()))
         subjects = [subject or subject_of(first, column) for column in columns]
-        scales = [scale_of(column["unit"])[0] for column in columns]
+        scales = [scale_of(column.unit)[0] for column in columns]
         points: list[tuple[float, float]] = []
         with drawing(ax, style) as ax:
             for number, (label, result) in enumerate(self._comparison.results.items()):
@@ -397,8 +404,8 @@ class ComparisonPlots:
             best = pareto(points, better)
             ax.plot(*zip(*best, strict=True), color="grey", linewidth=0.8, zorder=0)
             draw_overlay(ax, overlay)
-            ax.set_xlabel(axis_label(columns[0]["metric"], columns[0]["unit"]))
-            ax.set_ylabel(axis_label(columns[1]["metric"], columns[1]["unit"]))
+            ax.set_xlabel(axis_label(columns[0].metric, columns[0].unit))
+            ax.set_ylabel(axis_label(columns[1].metric, columns[1].unit))
             legend(ax)
         return ax
 

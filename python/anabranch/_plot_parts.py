@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._compare_parts import Asked, metric_named, shown
 from ._errors import UnknownName
 from ._style import (
     COLOUR_MAP,
@@ -179,36 +180,37 @@ def shade_outages(ax: Any, series: Table) -> None:
                 labelled.add(label)
 
 
-def metric_of(name: str) -> dict[str, str]:
-    """Return metric, column, unit and scope of a metric by its name, column or a paper's word."""
-    from ._compare import _columns
+def metric_of(name: str) -> Asked:
+    """Return a metric by its name, column or a paper's word, and its flow or link after a dot."""
+    word, dot, subject = name.partition(".")
+    return metric_named(ALIASES.get(word, word) + dot + subject)
 
-    return _columns([ALIASES.get(name, name)])[0]
 
-
-def subject_of(result: Result, column: dict[str, str]) -> str | None:
-    """Return the busiest link or the first flow, for metrics of one."""
-    if column["scope"] == "links":
+def subject_of(result: Result, column: Asked) -> str | None:
+    """Return the flow or link of a metric: named, or the busiest link, or the first flow."""
+    if column.subject is not None:
+        return column.subject
+    if column.scope == "links":
         names = result.links.categories("link")
         busy = [np.nanmean([0.0, *result.links.where(link=n)["utilisation"]]) for n in names]
         return names[int(np.argmax(busy))]
-    if column["scope"] == "each flow":
+    if column.scope == "each flow":
         return result.flows.categories("flow")[0]
     return None
 
 
-def values_of(result: Result, column: dict[str, str], subject: str | None) -> Floats:
+def values_of(result: Result, column: Asked, subject: str | None) -> Floats:
     """Return a metric of each run."""
     subject = subject_of(result, column) if subject is None else subject
-    if column["scope"] == "links":
+    if column.scope == "links":
         rows = result.links.where(link=subject)
-    elif column["scope"] == "each flow":
+    elif column.scope == "each flow" or (column.scope == "flows" and subject is not None):
         rows = result.flows.where(flow=subject)
     else:
         rows = result.runs
     if not len(rows):
         raise UnknownName(f"no flow or link is called {subject!r}")
-    return np.asarray(rows[column["column"]], dtype=np.float64)
+    return np.asarray(rows[column.column], dtype=np.float64)
 
 
 def draw_bars(
@@ -228,20 +230,20 @@ def draw_bars(
 def plain(value: Any) -> Any:
     """Return a setting's value for an axis: a number, a text or a name."""
     is_plain = isinstance(value, (int, float, str, np.integer, np.floating))
-    return value if is_plain else getattr(value, "__name__", str(value))
+    return value if is_plain else shown(value)
 
 
 def draw_heatmap(
     pairs: list[tuple[Any, Any]],
     values: Floats,
-    column: dict[str, str],
+    column: Asked,
     names: tuple[str, str],
     ax: Any,
     style: Style,
 ) -> Any:
     """Draw the mean of the values of each pair of settings."""
     columns, rows = (_in_order([pair[at] for pair in pairs]) for at in (0, 1))
-    factor, _ = scale_of(column["unit"])
+    factor, _ = scale_of(column.unit)
     cells: dict[tuple[Any, Any], list[float]] = {}
     for pair, value in zip(pairs, values, strict=True):
         if not np.isnan(value):
@@ -249,7 +251,7 @@ def draw_heatmap(
     grid = np.array([[np.mean(cells.get((x, y), [np.nan])) for x in columns] for y in rows])
     with drawing(ax, style) as ax:
         image = ax.imshow(grid, cmap=COLOUR_MAP, aspect="auto", origin="lower")
-        ax.figure.colorbar(image, ax=ax, label=axis_label(column["metric"], column["unit"]))
+        ax.figure.colorbar(image, ax=ax, label=axis_label(column.metric, column.unit))
         middle = (np.nanmin(grid) + np.nanmax(grid)) / 2 if np.any(~np.isnan(grid)) else 0.0
         for row, column_at in np.ndindex(grid.shape):
             shade = "black" if grid[row, column_at] > middle else "white"

@@ -30,6 +30,9 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 #: Colour map of heat maps, made for colour-blind readers: J. Nuñez et al., PLoS ONE 13(7), 2018.
 COLOUR_MAP = "cividis"
 
+#: Most columns of a legend.
+_MAX_COLUMNS = 4
+
 _LOOK = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -57,9 +60,16 @@ def drawing(ax: Any, style: Style) -> Iterator[Any]:
         raise ValueError(f"style: {style!r} is none of {', '.join(SIZES)}")
     pyplot = load("matplotlib.pyplot")
     with _look(pyplot.rcParams):
-        if ax is None:
-            _, ax = pyplot.subplots(figsize=SIZES[style], layout="constrained")
+        if ax is not None:
+            yield ax
+            return
+        figure, ax = pyplot.subplots(figsize=SIZES[style], layout="constrained")
         yield ax
+        shown = ax.get_legend()
+        if shown is not None:
+            # The legend takes no room from the axes.
+            width, height = SIZES[style]
+            figure.set_size_inches(width, height + shown.get_window_extent().height / figure.dpi)
 
 
 @contextmanager
@@ -115,10 +125,26 @@ def draw_overlay(ax: Any, overlay: Overlay | None) -> None:
 
 
 def legend(ax: Any) -> None:
-    """Show a legend if there are several labels, or a curve of others."""
+    """Show a legend below the axes if there are several labels, or a curve of others.
+
+    Data are never below it, wherever they are. Layouts of matplotlib make room for it.
+    """
     labels = ax.get_legend_handles_labels()[1]
-    if len(labels) > 1:
-        ax.legend()
+    if len(labels) < 2:
+        return
+    transforms = load("matplotlib.transforms")
+    figure = ax.figure
+    # The ticks and the label of the axis stand in between.
+    axis = ax.xaxis.get_tightbbox()
+    below = 0.0 if axis is None else min(axis.y0 - ax.bbox.y0, 0.0) / figure.dpi
+    moved = transforms.ScaledTranslation(0.0, below, figure.dpi_scale_trans)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+    is_alone = len(figure.axes) == 1
+    room = 0.98 * (figure.bbox if is_alone else ax.bbox).width
+    for columns in range(min(len(labels), _MAX_COLUMNS), 0, -1):
+        shown = ax.legend(**place, bbox_transform=ax.transAxes + moved, ncols=columns)
+        if shown.get_window_extent().width <= room:
+            break
 
 
 def scale_of(unit: str) -> tuple[float, str]:

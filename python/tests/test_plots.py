@@ -227,6 +227,41 @@ def test_styles_and_given_axes(outage: Result) -> None:
         outage.plot.timeline(style="wide")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("style", ["column", "page"])
+@pytest.mark.parametrize("has_axes", [False, True])
+def test_legends_lie_below_the_data(
+    outage: Result, swept: Result, compared: Comparison, style: str, has_axes: bool
+) -> None:
+    curve = {"a paper with a long name, Fig. 3": ([10.0, 2000.0], [0.1, 1.0])}
+
+    def new() -> object:
+        figure = pyplot.figure(figsize=(7, 5), layout="constrained")
+        return figure.subplots(2, 2)[0, 0] if has_axes else None
+
+    drawn = [
+        outage.plot.timeline(overlay=curve, style=style, ax=new()),  # type: ignore[arg-type]
+        outage.plot.cdf(overlay=curve, style=style, ax=new()),  # type: ignore[arg-type]
+        outage.plot.series(style=style, ax=new()),  # type: ignore[arg-type]
+        swept.plot.cdf("goodput_bps", style=style, ax=new()),  # type: ignore[arg-type]
+        compared.plot.bars(style=style, ax=new()),  # type: ignore[arg-type]
+        compared.plot.cdf(style=style, ax=new()),  # type: ignore[arg-type]
+        compared.plot.frontier(style=style, ax=new()),  # type: ignore[arg-type]
+    ]
+    for ax in drawn:
+        ax.set_title("a title")
+        ax.figure.draw_without_rendering()
+        box = ax.get_legend().get_window_extent()
+        axis = ax.xaxis.get_tightbbox() or ax.bbox
+        assert box.y1 <= axis.y0 + 1 and box.y1 <= ax.bbox.y0
+        assert box.y0 >= 0 and ax.bbox.height > 0.4 * (2.3 if style == "column" else 3.0)
+        if not has_axes:
+            # All of it is in the picture, and the axes keep their height.
+            assert box.x0 >= -1 and box.x1 <= ax.figure.bbox.x1 + 1
+            assert ax.bbox.height / ax.figure.dpi > 1.4
+        others = [each for each in ax.figure.axes if each is not ax]
+        assert not any(box.overlaps(each.bbox) for each in others)
+
+
 def test_an_empty_distribution_is_an_error(outage: Result) -> None:
     with pytest.raises(ValueError, match="no values of transfer_time_mean_ms"):
         outage.plot.cdf("transfer_time_mean_ms")

@@ -181,3 +181,103 @@ def test_pictures_of_results_have_no_markup_of_names(result: Result) -> None:
     assert "links.up.rate_bps" in result._repr_html_()
     html = Table.from_columns({"<b>": ["<script>"]})._repr_html_()
     assert "<script>" not in html and "&lt;script&gt;" in html
+
+
+def two_flows() -> anabranch.Scenario:
+    """Return two streams with the same controller, one of which stands for two flows, and noise."""
+    return anabranch.Scenario(
+        {
+            "duration_s": 4,
+            "links": {
+                "bottleneck": {"rate_mbps": 4, "delay_ms": 20, "queue_ms": 200},
+                "back": {"delay_ms": 20},
+            },
+            "routes": {"only": {"forward": ["bottleneck"], "reverse": ["back"]}},
+            "flows": [
+                {"name": "noise", "kind": "cbr", "rate_kbps": 100, "paths": ["only"]},
+                {"name": "stream", "kind": "bulk", "paths": ["only"], "count": 2},
+                {"name": "other", "kind": "bulk", "paths": ["only"], "controller": "cubic"},
+                {"name": "same", "kind": "bulk", "paths": ["only"]},
+            ],
+        }
+    ).with_({"flows.1.controller": "bbr3", "flows.3.controller": "bbr3"})
+
+
+def test_a_comparison_names_flows_and_links_as_the_program_does() -> None:
+    compared = anabranch.compare(
+        two_flows(),
+        vary={"controller": ["new-reno", "vegas"]},
+        metrics=["throughput.other", "throughput", "goodput_bps.same", "utilisation.bottleneck"],
+        seeds=2,
+        progress=False,
+    )
+    first = compared.table.where(label="controller=new-reno")
+    assert first["subject"].tolist() == ["other", None, "same", "bottleneck"]
+    assert first["metric"].tolist() == ["throughput", "throughput", "goodput", "utilisation"]
+    flows = compared.results["controller=vegas"].flows
+    vegas = compared.table.where(label="controller=vegas")
+    assert vegas["mean"][0] == flows.where(flow="other")["throughput_bps"].mean()
+    # The first flow with control, and all with the same, have the compared one.
+    controllers = dict(zip(flows["flow"].tolist(), flows["controller"].tolist(), strict=True))
+    assert controllers == {
+        "noise": "cbr",
+        "stream-1": "vegas",
+        "stream-2": "vegas",
+        "other": "cubic",
+        "same": "vegas",
+    }
+    for wrong, reason in [
+        ("throughput.strem-1", "did you mean 'stream-1'"),
+        ("utilisation.other", "known are back, bottleneck"),
+        ("jain.other", "jain is of all flows together"),
+    ]:
+        with pytest.raises(anabranch.UnknownName, match=reason):
+            anabranch.compare(two_flows(), vary={"controller": ["bbr3"]}, metrics=[wrong])
+    with pytest.raises(anabranch.ScenarioError, match="did you mean .vegas"):
+        anabranch.compare(two_flows(), vary={"controller": ["vega"]})
+
+
+def test_a_bare_key_of_a_comparison_is_one_of_the_first_flow() -> None:
+    compared = anabranch.compare(
+        small_scenario(),
+        vary={"padding": ["never", "always"], "duration_s": [2]},
+        metrics=["padding.camera"],
+        seeds=2,
+        progress=False,
+    )
+    assert compared.labels == ["padding=never, duration_s=2", "padding=always, duration_s=2"]
+    assert compared.table["mean"][0] == 0 < compared.table["mean"][1]
+    small = small_scenario().with_({"flows.0.controller": "live-bbr:cycle=bbr"})
+    kept = anabranch.compare(small, vary={"controller": ["gcc"]}, seeds=1, progress=False)
+    assert kept.results["controller=gcc"].flows["controller"].tolist() == ["gcc"]
+
+
+class _Paced(anabranch.Controller):
+    def __init__(self, mbps: float = 1.0) -> None:
+        self.mbps, self._hidden = mbps, object()
+
+    def start(self, config: anabranch.ControllerConfig) -> anabranch.Control:
+        return anabranch.Control(pacing_bps=1e6 * self.mbps, target_bps=1e6 * self.mbps)
+
+    def on_feedback(self, now_s: float, feedback: anabranch.Feedback) -> None:
+        """Keep the rate."""
+
+
+def test_instances_of_algorithms_have_labels() -> None:
+    compared = anabranch.compare(
+        small_scenario(),
+        vary={"controller": [_Paced, _Paced(0.5), _Paced(2.0)], "links.up.rate_mbps": [2]},
+        metrics=["goodput"],
+        seeds=1,
+        progress=False,
+    )
+    assert [label.split(", ")[0] for label in compared.labels] == [
+        "controller=_Paced",
+        "controller=_Paced(mbps=0.5)",
+        "controller=_Paced(mbps=2.0)",
+    ]
+    ax = compared.plot.heatmap("links.up.rate_mbps", "controller")
+    ticks = [text.get_text() for text in ax.get_yticklabels()]
+    assert ticks == ["_Paced", "_Paced(mbps=0.5)", "_Paced(mbps=2.0)"]
+    with pytest.raises(ValueError, match="twice; give instances a `name`"):
+        anabranch.compare(small_scenario(), vary={"controller": [_Paced(2.0), _Paced(2.0)]})
