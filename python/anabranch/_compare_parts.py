@@ -50,7 +50,9 @@ def metric_named(text: str) -> Asked:
     known = [str(metric) for metric in table["metric"]]
     near = _native.nearest_name(name, known)
     hint = f"; did you mean {near!r}?" if near else ""
-    raise UnknownName(f"no metric is called {name!r}; known are {', '.join(known)}{hint}", known, near)
+    raise UnknownName(
+        f"no metric is called {name!r}; known are {', '.join(known)}{hint}", known, near
+    )
 
 
 def check_subjects(metrics: Sequence[Asked], scenario: Scenario) -> None:
@@ -137,7 +139,7 @@ def _replaced(scenario: Scenario, key: str, value: Any) -> Scenario:
 
 
 def _options(before: Scenario, after: Scenario, key: str, under_test: str) -> str | None:
-    """Return the options beyond the one under test of the flows that changed; None: not for them."""
+    """Return options of the flows that changed beyond the one under test; None: of no such flow."""
     pairs = zip(before.describe()["flows"], after.describe()["flows"], strict=True)
     own = next((str(old[key]) for old, new in pairs if old[key] != new[key]), "")
     options = own.removeprefix(under_test)

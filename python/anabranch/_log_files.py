@@ -40,7 +40,7 @@ def records(path: str) -> Iterator[tuple[int, Json]]:
             if not text:
                 continue
             try:
-                yield number, _object(text)
+                yield number, json_object(text)
             except ValueError as error:
                 if line.endswith(b"\n"):
                     raise LogError(str(error), path, number) from None
@@ -48,7 +48,8 @@ def records(path: str) -> Iterator[tuple[int, Json]]:
                 return
 
 
-def _object(text: bytes) -> Json:
+def json_object(text: bytes) -> Json:
+    """Return an object of JSON, or raise `ValueError` with the reason."""
     try:
         found = json.loads(text.decode("utf-8"), parse_constant=_refuse)
     except RecursionError:

@@ -1,17 +1,15 @@
-"""Trace files of other tools, read line by line within bounds on memory."""
+"""Trace files of emulators and simulators, read line by line within bounds on memory."""
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any
 from xml.parsers import expat
 
 import numpy as np
@@ -31,8 +29,6 @@ MAX_BPS = 1e13
 MAX_DELAY_MS = 3_600_000.0
 #: Bytes on the wire of an opportunity, mahimahi's value.
 OPPORTUNITY_BYTES = 1504.0
-#: A row that comes later than this many usual intervals follows a gap (chosen).
-GAP_INTERVALS = 2.5
 
 RATE_UNITS = {
     "bit/s": 1.0,
@@ -44,12 +40,8 @@ RATE_UNITS = {
     "MB/s": 8e6,
 }
 TIME_UNITS = {"s": 1000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
-#: Cells of a row without a measurement.
-MISSING = ("", "-")
 
 Floats = NDArray[np.float64]
-#: Line or row number, and one cell for each column asked for.
-Row = tuple[int, list[str]]
 
 
 @dataclass(frozen=True)
@@ -162,154 +154,6 @@ def pantheon(path: str, flow: int | None) -> Pieces:
         about = "" if flow is None else f" of flow {flow}"
         raise TraceError(f"the log has no deliveries{about} over a time above 0", path)
     return events(np.frombuffer(times), np.frombuffer(sizes))
-
-
-def csv_rows(path: str, names: list[str], delimiter: str) -> Iterator[Row]:
-    """Yield the line number and the named cells of each row of a CSV file with a heading."""
-    at = [0]
-
-    def texts() -> Iterator[str]:
-        for number, line in lines(path):
-            at[0] = number
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise TraceError("the line is no UTF-8 text", path, number) from None
-
-    reader = csv.reader(texts(), delimiter=delimiter, skipinitialspace=True, strict=True)
-    try:
-        heading = [cell.strip() for cell in next(reader, [])]
-        for name in names:
-            if name not in heading:
-                known = ", ".join(heading)[:400]
-                raise TraceError(f"no column is called {name!r}; there are {known}", path, 1)
-        columns = [heading.index(name) for name in names]
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) <= max(columns):
-                raise TraceError(f"the row has only {len(cells)} cells", path, at[0])
-            yield at[0], [cells[column].strip() for column in columns]
-    except csv.Error as error:
-        raise TraceError(str(error), path, at[0]) from None
-
-
-def data_rows(data: Any, names: list[str]) -> Iterator[Row]:
-    """Yield the number and the named cells of each row of columns in memory."""
-    for name in names:
-        if name not in data:
-            known = ", ".join(map(str, getattr(data, "columns", data)))
-            raise TraceError(f"no column is called {name!r}; there are {known}")
-    columns = [list(data[name]) for name in names]
-    if len({len(column) for column in columns}) > 1:
-        raise TraceError("the columns differ in length")
-    for number, cells in enumerate(zip(*columns, strict=True), 1):
-        if number > MAX_ROWS:
-            raise TraceError(f"there are more than {MAX_ROWS} rows", None, number)
-        yield number, ["" if cell is None else str(cell).strip() for cell in cells]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def clock(unit: str, pattern: str | None) -> Callable[[str, str | None, int], float]:
-    """Return a function of cell, file and line that returns a time in ms."""
-    if unit not in TIME_UNITS:
-        raise ValueError(f"time_unit: {unit!r} is none of {', '.join(TIME_UNITS)}")
-
-    def time_ms(cell: str, file: str | None, line: int) -> float:
-        try:
-            if pattern is not None:
-                moment = datetime.strptime(cell, pattern)
-            elif _is_number(cell):
-                value = number_of(cell, "the time", file, line) * TIME_UNITS[unit]
-                if value < 0:
-                    raise TraceError(f"the time {shown(cell)} is negative", file, line)
-                return value
-            else:
-                moment = datetime.fromisoformat(cell.replace("Z", "+00:00"))
-        except TraceError:
-            raise
-        except ValueError:
-            raise TraceError(f"{shown(cell)} is no time", file, line) from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return moment.timestamp() * 1000.0
-
-    return time_ms
-
-
-def samples(
-    rows: Iterator[Row],
-    file: str | None,
-    time_ms: Callable[[str, str | None, int], float] | None,
-    value: Callable[[str, int], float],
-    interval_ms: float | None,
-    repeated: Literal["error", "mean"],
-) -> tuple[Floats, Floats]:
-    """Return times in ms from the first row, and values (NaN: none), of rows in order of time.
-
-    A row has a time and a value; without `time_ms`, only a value each `interval_ms`.
-    """
-    times, values = array("d"), array("d")
-    begin, same = 0.0, 1
-    for line, cells in rows:
-        measured = math.nan if cells[-1] in MISSING else value(cells[-1], line)
-        if time_ms is None:
-            times.append(len(times) * float(interval_ms or 0.0))
-            values.append(measured)
-            continue
-        time = time_ms(cells[0], file, line)
-        begin = begin if times else time
-        last = times[-1] if times else -1.0
-        if time - begin < last:
-            raise TraceError(f"the time {shown(cells[0])} is before the row above", file, line)
-        if time - begin > MAX_MS:
-            raise TraceError(f"the time {shown(cells[0])} is more than 49.7 days later", file, line)
-        if time - begin > last:
-            times.append(time - begin)
-            values.append(measured)
-            same = 1
-        elif repeated == "mean":
-            if math.isnan(values[-1]):
-                values[-1] = measured
-            elif not math.isnan(measured):
-                same += 1
-                values[-1] += (measured - values[-1]) / same
-        else:
-            reason = f"the time {shown(cells[0])} is there twice; repeated='mean' takes the mean"
-            raise TraceError(reason, file, line)
-    if not times:
-        raise TraceError("there are no rows", file)
-    return np.frombuffer(times), np.frombuffer(values)
-
-
-def throughput(
-    times: Floats, rates: Floats, file: str | None, interval_ms: float | None, stamp: str
-) -> Pieces:
-    """Return the bytes of rates in bit/s, each of the interval that starts or ends at its time."""
-    spacing = np.diff(times)
-    if interval_ms is None and not len(spacing):
-        raise TraceError("a single row has no length; give interval_ms", file)
-    usual = float(np.median(spacing)) if interval_ms is None else interval_ms
-    is_gap = spacing > GAP_INTERVALS * usual
-    limit = usual if interval_ms is not None else np.inf
-    width = np.where(is_gap, usual, np.minimum(spacing, limit))
-    widths = np.append(width, usual) if stamp == "start" else np.append(usual, width)
-    start = times if stamp == "start" else times - widths
-    begin = start[0]
-    is_lost = np.isnan(rates)
-    gaps = (
-        np.concatenate((times[:-1][is_gap], start[is_lost])) - begin,
-        np.concatenate((spacing[is_gap] - usual, widths[is_lost])),
-    )
-    sizes = np.nan_to_num(rates) * widths / 8000.0
-    return Pieces(start - begin, start - begin + widths, sizes, gaps)
 
 
 _TIME = re.compile(r"^\+?([0-9.]+(?:e[+-]?[0-9]+)?)(ns|us|ms|s)$")

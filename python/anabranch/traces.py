@@ -12,11 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import _pcap
+from . import _arrivals
 from . import _trace_files as files
+from . import _trace_tables as tables
+from . import _trace_tools as tools
 from ._errors import TraceError, TraceWarning
 from ._table import Table
 from ._trace_files import OPPORTUNITY_BYTES, Floats, Pieces
+from ._trace_tables import Column, Gaps
 
 __all__ = ["DelayTrace", "Trace"]
 
@@ -109,50 +112,68 @@ class Trace:
         cls,
         data: PathLike | Mapping[str, Any] | Any,
         *,
-        time: str | None = "time",
-        rate: str = "mbps",
+        time: Column | None = "time",
+        rate: Column = "mbps",
         unit: str = "Mbit/s",
-        time_unit: str = "s",
+        time_unit: str | None = None,
         time_format: str | None = None,
         interval_ms: float | None = None,
         stamp: Literal["start", "end"] = "start",
         repeated: Literal["error", "mean"] = "error",
+        gaps: Gaps = "outage",
         delimiter: str = ",",
     ) -> Trace:
         """Read a throughput for each interval, as in data sets of 4G and 5G networks.
 
-        `data`: a CSV file with a heading, or columns: a dictionary, a `Table` or a data frame.
-        `time`, `rate`: names of columns. Times are numbers in `time_unit` ("s", "ms", "us", "ns"),
-        ISO 8601, or as in `time_format`, a pattern of `strptime`. `unit`: bit/s, kbit/s, Mbit/s,
-        Gbit/s, B/s, kB/s or MB/s. `stamp`: whether a row's time starts or ends its interval. A row
-        lasts to the next one; after more than 2.5 median intervals there is a gap without bytes.
+        `data`: a text file, or columns: a dictionary, a `Table`, a data frame or an array of two
+        dimensions; or a file of `iperf3 --json` or `--json-stream`, which needs no other argument
+        (`rate="sum_bidir_reverse"`: the way back of `--bidir`).
+        `time`, `rate`: names of columns, or their numbers from 0, with which a file needs no
+        heading. `delimiter`: of a file's cells; " " is any white space. Times are numbers in
+        `time_unit` ("s", "ms", "us", "ns"), ISO 8601, or as in `time_format`, a pattern of
+        `strptime`. Without `time_unit` they are seconds, or Unix times in any of these units.
+        `unit`: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s or MB/s. `stamp`: whether a row's time
+        starts or ends its interval. A row lasts to the next one.
         `interval_ms`: longest time that a row lasts; with `time=None`, that of every row.
-        `repeated`: "mean" takes the mean of rows of equal times. An empty cell or "-" is a gap.
+        `repeated`: "mean" takes the mean of rows of equal times.
+        `gaps`: after more than 2.5 median intervals there is a gap, as in a row whose rate is
+        missing (an empty cell, "-", or a missing value of pandas). "outage" carries no bytes in it
+        and warns, "hold" keeps the rate before it, "error" refuses it.
 
-        Raises `TraceError` for times that descend, and for numbers that are negative, infinite or
-        not a number; `ValueError` for an unknown unit.
+        Raises `TraceError` for times that descend, and for numbers that are negative or infinite;
+        `ValueError` for an unknown unit.
 
         >>> import anabranch
         >>> rows = {"at": ["2020-01-01 10:00:00", "2020-01-01 10:00:01"], "DL": [800, 1600]}
         >>> trace = anabranch.Trace.from_throughput(rows, time="at", rate="DL", unit="kbit/s")
         >>> trace.total_bytes
         300000.0
+        >>> held = {"time": [0, 1, 2], "mbps": [8, None, 8]}
+        >>> anabranch.Trace.from_throughput(held, gaps="hold").total_bytes
+        3000000.0
         """
         _one_of("unit", unit, files.RATE_UNITS)
         _one_of("stamp", stamp, ("start", "end"))
         _one_of("repeated", repeated, ("error", "mean"))
+        _one_of("gaps", gaps, tables.GAPS)
         if interval_ms is not None:
             _positive("interval_ms", interval_ms, files.MAX_MS)
         elif time is None:
             raise ValueError("interval_ms: needed without a column of times")
         path = data if isinstance(data, (str, os.PathLike)) else None
         file = None if path is None else os.fspath(path)
-        names = [rate] if time is None else [time, rate]
-        rows = _rows(data, file, names, delimiter)
-        clock = None if time is None else files.clock(time_unit, time_format)
-        read = partial(_rate, unit, file)
-        times, rates = files.samples(rows, file, clock, read, interval_ms, repeated)
-        return cls._read(files.throughput(times, rates, file, interval_ms, stamp), path)
+        if file is not None:
+            head = tools.head_of(file)
+            if head.startswith(b"{"):
+                total = rate if str(rate).startswith("sum") else "sum"
+                return cls._read(tools.iperf3(file, str(total), gaps), path)
+            tools.refuse_text_of_iperf(file, head)
+        columns: list[Column] = [rate] if time is None else [time, rate]
+        rows = tables.rows_of(data, file, columns, delimiter)
+        clock = None if time is None else tables.clock(time_unit, time_format)
+        read = partial(tables.rate_of, unit, file)
+        times, rates = tables.samples(rows, file, clock, read, interval_ms, repeated)
+        return cls._read(tables.throughput(times, rates, file, interval_ms, stamp, gaps), path)
 
     @classmethod
     def from_flow_monitor(cls, path: PathLike, *, flow: int | None = None) -> Trace:
@@ -198,7 +219,7 @@ class Trace:
         True
         """
         file = os.fspath(path)
-        return cls._read(_pcap.arrivals(file, source, destination, port), path)
+        return cls._read(_arrivals.arrivals(file, source, destination, port), path)
 
     @property
     def duration_s(self) -> float:
@@ -379,20 +400,25 @@ class DelayTrace:
         cls,
         data: PathLike | Mapping[str, Any] | Any,
         *,
-        time: str = "timestamp",
-        delay: str = "rtt",
+        time: Column = "timestamp",
+        delay: Column = "rtt",
         unit: str = "ms",
-        time_unit: str = "s",
+        time_unit: str | None = None,
         time_format: str | None = None,
         lost: Sequence[float] = (-1.0,),
+        gaps: Gaps = "outage",
         delimiter: str = ",",
     ) -> DelayTrace:
-        """Read delays from a CSV file or from columns, such as the pings of Starlink data sets.
+        """Read delays from a file or from columns, such as the pings of Starlink data sets.
 
-        The names are those of the CSV files of LENS. Its files of irtt have times in ns and a `rtt`
-        of -1 or 0 for losses: `time_unit="ns", lost=(-1, 0)`. `unit`: of the delay, "s", "ms", "us"
-        or "ns". Times are as in `Trace.from_throughput`. `lost`: values that stand for a loss, as
-        do an empty cell and "-". Rows of equal times count as their mean.
+        The text of `ping -D` needs no other argument; requests without an answer are lost. The
+        usual names are those of the CSV files of LENS. Its files of irtt have times in ns and a
+        `rtt` of -1 or 0 for losses: `time_unit="ns", lost=(-1, 0)`. `unit`: of the delay, "s",
+        "ms", "us" or "ns". `time`, `delay`, `time_unit`, `time_format` and `delimiter` are as in
+        `Trace.from_throughput`. `lost`: values that stand for a loss, as do an empty cell, "-" and
+        missing values of pandas. Rows of equal times count as their mean.
+        `gaps`: "outage" counts losses and warns of times without rows, "hold" replaces a loss by
+        the delay before it, "error" refuses both.
 
         Raises `TraceError` as `Trace.from_throughput`, and for a delay over an hour.
 
@@ -402,20 +428,33 @@ class DelayTrace:
         50.0
         """
         _one_of("unit", unit, files.TIME_UNITS)
+        _one_of("gaps", gaps, tables.GAPS)
         path = data if isinstance(data, (str, os.PathLike)) else None
         file = None if path is None else os.fspath(path)
-        names = [time, delay]
-        rows = _rows(data, file, names, delimiter)
-        clock = files.clock(time_unit, time_format)
-        read = partial(_delay, unit, file, tuple(lost))
-        times, delays = files.samples(rows, file, clock, read, None, "mean")
+        name = "data" if path is None else Path(path).stem
+        head = b"" if file is None else tools.head_of(file)
+        if file is not None and tools.is_of_ping(head):
+            return cls(*tools.ping(file, gaps), name)
+        if head.startswith((b"{", b"[{")):
+            raise TraceError("JSON has no columns: give pandas.read_json(…), a data frame", file)
+        rows = tables.rows_of(data, file, [time, delay], delimiter)
+        clock = tables.clock(time_unit, time_format)
+        read = partial(tables.delay_of, unit, file, tuple(lost))
+        times, delays = tables.samples(rows, file, clock, read, None, "mean")
         if np.all(np.isnan(delays)):
             raise TraceError("all answers are missing", file)
-        name = "data" if path is None else Path(path).stem
         spacing = np.diff(times)
         usual = float(np.median(spacing)) if len(spacing) else 0.0
-        is_gap = spacing > max(1000.0, files.GAP_INTERVALS * usual)
-        _warn(name, (times[:-1][is_gap], spacing[is_gap]), "no measurements", 3)
+        is_gap = spacing > max(1000.0, tables.GAP_INTERVALS * usual)
+        found = (times[:-1][is_gap], spacing[is_gap])
+        if gaps == "error":
+            tables.refuse_gaps(found, file)
+            is_lost = np.isnan(delays)
+            tables.refuse_gaps((times[is_lost], np.full(int(is_lost.sum()), usual)), file)
+        if gaps == "hold":
+            delays = tables.held(delays)
+        else:
+            _warn(name, found, "no measurements", 3)
         return cls(times, delays, name)
 
     @property
@@ -512,32 +551,6 @@ class DelayTrace:
         return f"<DelayTrace {self.name!r}: {text}>"
 
 
-def _rows(data: Any, file: str | None, names: list[str], delimiter: str) -> Iterator[files.Row]:
-    if file is None:
-        return files.data_rows(data, names)
-    return files.csv_rows(file, names, delimiter)
-
-
-def _rate(unit: str, file: str | None, cell: str, line: int) -> float:
-    value = files.number_of(cell, "the rate", file, line) * files.RATE_UNITS[unit]
-    if value < 0:
-        raise TraceError(f"a rate of {cell} {unit} is negative", file, line)
-    if value > files.MAX_BPS:
-        raise TraceError(f"a rate of {cell} {unit} is above 10 Tbit/s", file, line)
-    return value
-
-
-def _delay(unit: str, file: str | None, lost: tuple[float, ...], cell: str, line: int) -> float:
-    written = files.number_of(cell, "the delay", file, line)
-    if written in lost:
-        return math.nan
-    value = written * files.TIME_UNITS[unit]
-    if not 0 <= value <= files.MAX_DELAY_MS:
-        reason = "is negative" if value < 0 else "is above an hour"
-        raise TraceError(f"a delay of {cell} {unit} {reason}", file, line)
-    return value
-
-
 def _one_of(name: str, value: str, known: Any) -> None:
     if value not in known:
         raise ValueError(f"{name}: {value!r} is none of {', '.join(known)}")
@@ -562,7 +575,8 @@ def _edges(duration_ms: float, bin_ms: float) -> Floats:
 def _warn_of(pieces: Pieces, name: str) -> None:
     _warn(name, pieces.gaps, "no bytes", 5)
     width = pieces.end_ms - pieces.start_ms
-    is_long = (width > 1000.0) & (pieces.bytes > 0)
+    # Intervals of a second have the error of the tool's clock.
+    is_long = (width > 1050.0) & (pieces.bytes > 0)
     if np.any(is_long):
         count = int(np.count_nonzero(is_long))
         bins = "a bin" if count == 1 else f"{count} bins"
