@@ -13,6 +13,8 @@ if (!output || !wasm) {
   process.exit(2);
 }
 mkdirSync(output, { recursive: true });
+const manifest = readFileSync(join(here, '../../Cargo.toml'), 'utf8');
+const version = manifest.match(/^version = "(.*)"$/m)[1];
 const { metafile } = await build({
   entryPoints: { page: join(here, 'src/main.js'), worker: join(here, 'src/worker.js') },
   outdir: output,
@@ -21,6 +23,7 @@ const { metafile } = await build({
   minify: true,
   target: ['es2022'],
   legalComments: 'none',
+  define: { ANABRANCH_VERSION: JSON.stringify(version) },
   metafile: true,
   logLevel: 'warning',
 });

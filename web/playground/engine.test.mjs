@@ -101,9 +101,10 @@ test('addresses open the same state', async () => {
       { at_ms: 3_000, link: 'wifi', property: 'up', value: false },
       { at_ms: 4_500, link: 'wifi', property: 'rate', value: 2_500_000 },
     ],
+    made: { version: '0.1.0-rc.1', hashes: ['0123456789abcdef', 'd62165821ffbe1a4'] },
   };
   assert.deepEqual(await permalink.read(await permalink.write(state)), state);
-  const plain = { ...state, text: null, seed: 1, sides: [state.sides[0]], changes: [] };
+  const plain = { ...state, text: null, seed: 1, sides: [state.sides[0]], changes: [], made: null };
   plain.sides = [{ controller: null, scheduler: null }];
   assert.equal(await permalink.write(plain), '#scenario=multipath/outage');
 });
@@ -111,7 +112,20 @@ test('addresses open the same state', async () => {
 test('garbled addresses have defaults', async () => {
   const state = await permalink.read('#seed=-3&changes=x;5.a.b.c;1.wifi.rate.no&text=%%%&a');
   const sides = [{ controller: null, scheduler: null }];
-  assert.deepEqual(state, { scenario: null, text: null, seed: 1, sides, changes: [] });
+  assert.deepEqual(state, { scenario: null, text: null, seed: 1, sides, changes: [], made: null });
+  for (const made of ['version=1', 'version=1&hash=5', 'version=<b>&hash=0123456789abcdef']) {
+    assert.equal((await permalink.read(`#${made}`)).made, null);
+  }
+});
+
+test('an address names another run', () => {
+  const made = { version: '0.1.0', hashes: ['0123456789abcdef'] };
+  assert.equal(permalink.difference(null, '0.1.0', ['d62165821ffbe1a4']), null);
+  assert.equal(permalink.difference(made, '0.2.0', made.hashes), null);
+  const other = permalink.difference(made, '0.2.0', ['d62165821ffbe1a4']);
+  assert.match(other, /another run .* hash 0123456789abcdef\. /);
+  assert.match(other, / of version 0\.1\.0, this page is version 0\.2\.0\.$/);
+  assert.match(permalink.difference(made, '0.1.0', ['d62165821ffbe1a4']), /of other files\.$/);
 });
 
 test('addresses of strangers are bounded', async () => {

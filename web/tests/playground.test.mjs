@@ -136,7 +136,7 @@ test('a new address is opened though the page has just written its former one', 
   });
   await page.waitForFunction(
     () => document.getElementById('scenario').value === 'cellular'
-      && location.hash === '#scenario=cellular&seed=2',
+      && /^#scenario=cellular&seed=2(&version=|$)/.test(location.hash),
     null,
     PATIENCE,
   );
@@ -169,8 +169,24 @@ test('a link opens the same run elsewhere', async (t) => {
   const hashes = [await hashOf(page, 'A'), await hashOf(page, 'B')];
   assert.notEqual(hashes[0], plain);
   assert.notEqual(hashes[0], hashes[1]);
-  const other = await open(t, new URL(page.url()).hash);
+  const link = new URL(page.url()).hash;
+  assert.match(link, new RegExp(`&version=[^&]+&hash=${hashes.join('-')}$`));
+  const other = await open(t, link);
   assert.deepEqual([await hashOf(other, 'A'), await hashOf(other, 'B')], hashes);
+  assert.ok(await other.isHidden('#other'));
+});
+
+test('a link of another run says so, until something is changed', async (t) => {
+  const link = '#scenario=multipath/outage&seed=3&version=0.0.9&hash=0123456789abcdef';
+  const page = await open(t, link);
+  await hashOf(page);
+  assert.match(await page.textContent('#other'), /hash 0123456789abcdef.* version 0\.0\.9/);
+  assert.equal(new URL(page.url()).hash, link);
+  await page.fill('#seed', '4');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#other', { state: 'hidden', ...PATIENCE });
+  const hash = await hashOf(page);
+  assert.match(new URL(page.url()).hash, new RegExp(`seed=4&version=[^&]+&hash=${hash}$`));
 });
 
 test('an edited text travels in the link, and mistakes are shown at their line', async (t) => {

@@ -15,6 +15,8 @@ const $ = (id) => document.getElementById(id);
 /// A run takes about as long as this at the speed that is chosen for it, in ms.
 const USUAL_MS = 75_000;
 const NAMES = ['A', 'B'];
+/// The version of the simulator, which the build sets.
+const VERSION = ANABRANCH_VERSION;
 /// The algorithms that a comparison starts with: the plainest ones.
 const PLAIN = { controller: null, scheduler: 'round-robin' };
 const SWEEP = 'Its sweep is left out: the page runs the values of the file.';
@@ -36,6 +38,8 @@ export class Page {
   #editor = null;
   #state = null;
   #reports = [null, null];
+  /// Trace hashes of the present state's runs; null until all have ended.
+  #hashes = null;
   #units;
   #isFirst;
   #timers = {};
@@ -176,7 +180,13 @@ export class Page {
     });
     try {
       await Promise.all(runs);
-      if (this.#state === state) $('hashes').dataset.state = 'done';
+      if (this.#state !== state) return;
+      this.#hashes = this.#reports.map((report) => report.runs[0].trace_hash);
+      const text = permalink.difference(state.made, VERSION, this.#hashes);
+      $('other').textContent = text ?? '';
+      $('other').hidden = text === null;
+      await this.#writeAddress();
+      $('hashes').dataset.state = 'done';
     } catch (error) {
       this.#fail(error);
     }
@@ -198,10 +208,7 @@ export class Page {
   /// After any change of the state: the address and the results follow.
   #onState() {
     clearTimeout(this.#timers.state);
-    this.#timers.state = setTimeout(async () => {
-      this.address = await permalink.write(this.#state);
-      history.replaceState(null, '', this.address);
-    }, 150);
+    this.#timers.state = setTimeout(() => this.#writeAddress(), 150);
     clearTimeout(this.#timers.judge);
     this.#timers.judge = setTimeout(() => this.#judge(), 60);
     $('reset').hidden = this.#state.changes.length === 0;
@@ -210,7 +217,21 @@ export class Page {
 
   #set(changes) {
     $('hashes').dataset.state = 'running';
-    this.#state = { ...this.#state, ...changes };
+    $('other').hidden = true;
+    this.#hashes = null;
+    // A changed state is no longer the one of the address.
+    this.#state = { ...this.#state, made: null, ...changes };
+  }
+
+  /// Writes the state's address. It names the run that it was made of: an address that opened
+  /// another run still does, so that the page says it again.
+  async #writeAddress() {
+    const state = this.#state;
+    const own = this.#hashes && { version: VERSION, hashes: this.#hashes };
+    const address = await permalink.write({ ...state, made: state.made ?? own });
+    if (this.#state !== state) return;
+    this.address = address;
+    history.replaceState(null, '', address);
   }
 
   #choose(index, kind, name) {
@@ -260,7 +281,10 @@ export class Page {
   #fail(error) {
     const line = error.line ? `Line ${error.line}: ` : '';
     const key = error.key ? `${error.key}: ` : '';
-    const text = `${line}${key}${error.message}`;
+    const made = this.#state?.made;
+    const isOther = made && made.version !== VERSION;
+    const hint = ` (The link is of version ${made?.version}, this page of ${VERSION}.)`;
+    const text = `${line}${key}${error.message}${isOther ? hint : ''}`;
     $('problem').textContent = text;
     $('problem').hidden = false;
     $('mistake').textContent = text;
@@ -349,8 +373,7 @@ export class Page {
   }
 
   async #copy() {
-    this.address = await permalink.write(this.#state);
-    history.replaceState(null, '', this.address);
+    await this.#writeAddress();
     const button = $('share');
     try {
       await navigator.clipboard.writeText(location.href);

@@ -5,6 +5,7 @@
 //   &versus=1&versus-controller=gcc&versus-scheduler=min-cost
 //   &changes=4300.lte.rate.500000;9000.wifi.up.false
 //   &text=… (the scenario's text, if it has been edited: deflated, base64url)
+//   &version=0.1.0&hash=d62165821ffbe1a4-5e0c… (of the run that the address was made of)
 
 const PROPERTIES = { rate: Number, delay: Number, loss: Number, up: (text) => text === 'true' };
 const MAX_SEED = Number.MAX_SAFE_INTEGER;
@@ -13,6 +14,8 @@ const MAX_SEED = Number.MAX_SAFE_INTEGER;
 const MAX_LENGTH = 512 << 10;
 const MAX_CHANGES = 1000;
 const MAX_TEXT_BYTES = 256 << 10;
+const VERSION = /^[0-9A-Za-z.+-]{1,40}$/;
+const HASH = /^[0-9a-f]{16}$/;
 
 /// Returns the state that an address holds; what it lacks or garbles has its default.
 export async function read(hash) {
@@ -30,11 +33,27 @@ export async function read(hash) {
     seed: Number.isInteger(seed) && seed >= 0 && seed <= MAX_SEED ? seed : 1,
     sides: isVersus ? [algorithm(''), algorithm('versus-')] : [algorithm('')],
     changes: readChanges(values.get('changes') ?? ''),
+    made: readMade(values.get('version') ?? '', (values.get('hash') ?? '').split('-')),
   };
 }
 
+/// Returns version and trace hashes of the run that an address was made of; null without them.
+function readMade(version, hashes) {
+  const areHashes = hashes.length <= 2 && hashes.every((hash) => HASH.test(hash));
+  return areHashes && VERSION.test(version) ? { version, hashes } : null;
+}
+
+/// Returns a sentence if a run with these hashes is not the one that the address was made of.
+export function difference(made, version, hashes) {
+  if (made === null || made.hashes.join() === hashes.join()) return null;
+  const own = made.version === version ? 'of other files' : `of version ${made.version}`;
+  const now = made.version === version ? '' : `, this page is version ${version}`;
+  return `This is another run than the link was made of: it had the trace hash `
+    + `${made.hashes.join(' and ')}. It is ${own}${now}.`;
+}
+
 /// Returns the part of the address from `#` on.
-export async function write({ scenario, text, seed, sides, changes }) {
+export async function write({ scenario, text, seed, sides, changes, made = null }) {
   const values = new URLSearchParams();
   if (scenario) values.set('scenario', scenario);
   if (seed !== 1) values.set('seed', seed);
@@ -46,6 +65,10 @@ export async function write({ scenario, text, seed, sides, changes }) {
   });
   if (changes.length > 0) values.set('changes', changes.map(writeChange).join(';'));
   if (text !== null) values.set('text', await deflate(text));
+  if (made !== null) {
+    values.set('version', made.version);
+    values.set('hash', made.hashes.join('-'));
+  }
   // Slashes, colons and semicolons need no escape behind the number sign.
   const plain = { '%2F': '/', '%3A': ':', '%3B': ';' };
   return `#${values.toString().replace(/%2F|%3A|%3B/g, (code) => plain[code])}`;
