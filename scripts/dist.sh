@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the files of a release in target/packages: static programs for x86-64 and arm64 with manual
-# pages and completions as .tar.gz and .deb, a container image, install.sh, an SBOM and checksums.
+# pages and completions as .tar.gz and .deb, a container image, install.sh, the playground, an SBOM
+# and checksums.
 #
-# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, installer, sbom,
-# image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
+# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, installer,
+# playground, sbom, image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
 #
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
@@ -34,12 +35,12 @@ main() {
     esac
     if [ $# -eq 0 ]; then
         rm -rf "$output" "$stage"
-        set -- build pages archives packages installer sbom image sums try
+        set -- build pages archives packages installer playground sbom image sums try
     fi
     mkdir -p "$output" "$stage"
     for step in "$@"; do
         case $step in
-            build | pages | archives | packages | installer | sbom | image | sums | try) ;;
+            build | pages | archives | packages | installer | playground | sbom | image | sums | try) ;;
             *) fail "unknown step $step" ;;
         esac
         echo "dist: $step"
@@ -202,6 +203,21 @@ installer() {
     sed -e "s,@VERSION@,$version," -e "s,@RELEASE_URL@,${RELEASE_URL:-}," packaging/install.sh \
         >"$output/install.sh"
     chmod 755 "$output/install.sh"
+}
+
+# A static page for any web server. The folder in the archive is the page.
+playground() {
+    local name=anabranch-$version-playground code=0
+    rm -rf "${stage:?}/$name"
+    scripts/playground.sh "$stage/$name" || code=$?
+    case $code in
+        0) ;;
+        3) skip playground "a tool is missing, as said above"; return ;;
+        *) fail "the playground cannot be built" ;;
+    esac
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+        --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip "-${COMPRESSION:-9}n" \
+        >"$output/$name.tar.gz"
 }
 
 # One document for each program. The tool writes beside manifests, so it works on a copy.

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Builds the playground, a static page, into a folder: scripts/playground.sh OUTPUT_DIR
 #
-# It needs Rust's target wasm32-unknown-unknown and Node.js 20 with npm. Without them it says how to
-# get them, and exits with code 3, so that its caller can build the rest. PLAYGROUND_WASM names a
-# module that has been built, PLAYGROUND_PROFILE Cargo's profile for it (`wasm-testing` in tests).
+# It needs Node.js 20 with npm, and Rust's standard library for wasm32-unknown-unknown: that of rustup,
+# of a distribution, or its source, which is then built, too. Debian 12 has it in the packages
+# rustc-web, cargo-web, rust-web-src and lld-22. Without them the script says how to get them, and
+# exits with code 3, so that its caller can build the rest. PLAYGROUND_WASM names a module that has
+# been built, PLAYGROUND_PROFILE Cargo's profile for it (`wasm-testing` in tests).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -32,12 +34,18 @@ wasm_module() {
         realpath "$PLAYGROUND_WASM"
         return
     fi
-    has_target || lack "the target wasm32-unknown-unknown: rustup target add wasm32-unknown-unknown
-  (without rustup: the distribution's package of Rust's standard library for it, of the same version
-  as rustc; or its source and a nightly toolchain with -Zbuild-std=std,panic_abort)"
-    local profile=${PLAYGROUND_PROFILE:-wasm}
+    local profile=${PLAYGROUND_PROFILE:-wasm} source=()
+    if ! has_target; then
+        has_source || lack "Rust's standard library for wasm32-unknown-unknown:
+  rustup target add wasm32-unknown-unknown
+  or Debian's packages rustc-web, cargo-web, rust-web-src and lld-22"
+        # A stable compiler may build its own standard library with this variable alone.
+        export RUSTC_BOOTSTRAP=1
+        source=(-Zbuild-std=std,panic_abort)
+    fi
+    choose_linker
     ${CARGO:-cargo} build --quiet --locked --package anabranch-wasm --lib --profile "$profile" \
-        --target wasm32-unknown-unknown >&2 || exit 1
+        --target wasm32-unknown-unknown "${source[@]}" >&2 || exit 1
     realpath "${CARGO_TARGET_DIR:-target}/wasm32-unknown-unknown/$profile/anabranch_wasm.wasm"
 }
 
@@ -53,6 +61,22 @@ has_target() {
     local libraries
     libraries=$(${RUSTC:-rustc} --print target-libdir --target wasm32-unknown-unknown 2>&1) &&
         compgen -G "$libraries/libstd-*.rlib" >/dev/null
+}
+
+has_source() {
+    [ -e "$(${RUSTC:-rustc} --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock" ]
+}
+
+# rustup's toolchains contain rust-lld. Distributions have the linker of the same LLVM, or a later one.
+choose_linker() {
+    local found
+    if [ -n "${CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER:-}" ] || command -v rust-lld >/dev/null ||
+        compgen -G "$(${RUSTC:-rustc} --print sysroot)/lib/rustlib/*/bin/rust-lld" >/dev/null; then
+        return
+    fi
+    found=$( (compgen -c wasm-ld || true) | sort --unique --version-sort | tail -n 1)
+    [ -n "$found" ] || lack "a linker for WebAssembly, rust-lld or wasm-ld (Debian: lld-22)"
+    export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$found
 }
 
 lack() {
