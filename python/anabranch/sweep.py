@@ -128,7 +128,7 @@ class Sweep:
 
         `executor`: None for threads of this process (`threads`: 0 for one per core), any
         `concurrent.futures.Executor`, or a `dask.distributed.Client`. `part_points`: points of a
-        partition, by default for 100 to 1,000 simulated seconds; a started sweep keeps its own.
+        partition, by default for 200 to 1,000 simulated seconds; a started sweep keeps its own.
         `retry_failed`: run partitions with failed runs again. `progress`: as in `run`.
 
         Workers write a partition to a temporary name and rename it. A worker that does not see the

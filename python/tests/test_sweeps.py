@@ -264,9 +264,12 @@ def test_partitions_cover_all_points_once() -> None:
         points = [point for number in parts for point in _sweep_grid.batches(count, size, number)]
         assert points == list(range(count))
     assert _sweep_grid.part_points(30.0, 10, 20) == 1
-    assert _sweep_grid.part_points(1.0, 10_000, 1) == 156
+    assert _sweep_grid.part_points(1.0, 10_000, 1) == 200
     assert _sweep_grid.part_points(5.0, 10_000, 10) == 20
-    assert _sweep_grid.part_points(2.0, 1_000, 1) == 50
+    assert _sweep_grid.part_points(2.0, 1_000, 1) == 100
+    # Two points of 300 s in a task, and at least 200 s: three seconds of work are 15 tasks.
+    assert _sweep_grid.part_points(30.0, 100, 10) == 2
+    assert _sweep_grid.parts(1_000, _sweep_grid.part_points(3.0, 1_000, 1)) == 15
 
 
 def test_missing_and_broken_partitions_are_made_again(tmp_path: Path) -> None:
