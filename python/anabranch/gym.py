@@ -60,6 +60,14 @@ __all__ = [
 ]
 
 
+def _without_core(env: Any) -> dict[str, Any]:
+    """Return the attributes of an environment that pickle: all but its episodes.
+
+    A copy draws the networks that the original would draw next, and begins by `reset`.
+    """
+    return {name: value for name, value in vars(env).items() if name != "_core"}
+
+
 class _Env(gymnasium.Env[NDArray[np.float32], Any]):
     """One environment."""
 
@@ -70,9 +78,17 @@ class _Env(gymnasium.Env[NDArray[np.float32], Any]):
         if render_mode is not None:
             raise ValueError("render_mode: there is none; draw traces of a run instead")
         self.render_mode = None
-        self._core = _Core(self._task, 1, **{"threads": 1, **keys})
+        self._keys = {"threads": 1, **keys}
+        self._core = _Core(self._task, 1, **self._keys)
         self.observation_space = self._core.observation_space
         self.action_space = self._core.action_space
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_core(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._core = _Core(self._task, 1, **self._keys)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -173,6 +189,7 @@ class _VectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
     _task: ClassVar[_Task]
 
     def __init__(self, num_envs: int = 1, **keys: Any) -> None:
+        self._keys = keys
         self._core = _Core(self._task, num_envs, **keys)
         self.num_envs = num_envs
         self.single_observation_space = self._core.observation_space
@@ -180,6 +197,13 @@ class _VectorEnv(VectorEnv[NDArray[np.float32], Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._rngs = [seeding.np_random(None)[0] for _ in range(num_envs)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_core(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._core = _Core(self._task, self.num_envs, **self._keys)
 
     def reset(
         self,

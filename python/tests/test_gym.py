@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import warnings
@@ -111,6 +113,31 @@ def test_options_set_keys_of_the_scenario_until_the_next_reset() -> None:
         env.reset(options={"set": {"links.up.rat": 1}})
     with pytest.raises(ValueError, match="only 'set' is known"):
         env.reset(options={"sets": {}})
+
+
+@pytest.mark.parametrize("name", [RATE, SCHEDULING])
+def test_environments_pickle_and_go_on_with_the_networks_that_would_follow(name: str) -> None:
+    env = gymnasium.make(name, reward={"quality": 1.0}, history=2)
+    env.reset(seed=5)
+    env.action_space.seed(7)
+    action = env.action_space.sample()
+    env.step(action)
+    for copied in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):
+        with pytest.raises(ValueError, match="call reset"):
+            copied.unwrapped.step(action)
+        original = pickle.loads(pickle.dumps(env))
+        ends = [
+            (each.reset(), each.step(each.action_space.sample())) for each in (original, copied)
+        ]
+        assert ends[0][0][1] == ends[1][0][1]
+        assert np.array_equal(ends[0][1][0], ends[1][1][0]) and ends[0][1][1] == ends[1][1][1]
+    envs = gymnasium.make_vec(name, num_envs=3)
+    envs.reset(seed=5)
+    envs.step(envs.action_space.sample())
+    copied = pickle.loads(pickle.dumps(envs))
+    assert copied.num_envs == 3
+    seeds = [each.reset()[1]["seed"].tolist() for each in (envs, copied)]
+    assert seeds[0] == seeds[1]
 
 
 def test_an_observation_holds_nothing_that_the_sender_has_not_heard() -> None:
