@@ -38,7 +38,8 @@ class Step(NamedTuple):
     """A step of `n` environments with `p` paths each, as a function of the reward gets it.
 
     `terms`: the terms of the usual reward (n,), see `anabranch.gym.reward_terms`. `frames`: frames
-    whose outcome became known (n,): `on_time_frames`, `missed_frames`, `complete_frames`,
+    whose outcome became known (n,): `on_time_frames`, `decodable_frames` (those of them that a viewer
+    sees: the frames that they need have arrived), `missed_frames`, `complete_frames`,
     `frame_delay_sum_s`, `on_time_bytes`. `sender`: numbers that a sender knows (n, p):
     `sent_bytes`, `acked_bytes`, `acked_packets`, `lost_packets`, `mean_rtt_s`, `smoothed_rtt_s`,
     `min_rtt_s`, `silence_s`, `in_flight_bytes`, `unsent_bytes`, `bandwidth_bps`, `is_usable`.
@@ -222,10 +223,11 @@ class Engine:
         terms = {
             name: of(f"{name}_s") / length_s for name in ("quality", "delay", "missed")
         } | {"change": change}
-        frames = ("on_time_frames", "missed_frames", "complete_frames", "frame_delay_sum_s")
+        frames = ["on_time_frames", "decodable_frames", "missed_frames", "complete_frames"]
+        frames += ["frame_delay_sum_s", "on_time_bytes"]
         return Step(
             terms,
-            {name: of(name) for name in (*frames, "on_time_bytes")},
+            {name: of(name) for name in frames},
             {name: values for name, values in path.items() if name not in _HIDDEN},
             {name: path[name] for name in _HIDDEN},
             length_s,
@@ -254,6 +256,7 @@ class Engine:
             "target_bps": step.target_bps,
             "goodput_bps": 8.0 * frames["on_time_bytes"] / step.length_s,
             "frames_on_time": frames["on_time_frames"],
+            "frames_decodable_on_time": frames["decodable_frames"],
             "frames_missed": frames["missed_frames"],
             "frame_delay_ms": 1e3 * frames["frame_delay_sum_s"] / complete,
             "capacity_bps": np.where(np.isnan(capacity), np.inf, capacity),

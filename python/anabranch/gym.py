@@ -146,8 +146,9 @@ class RateControlEnv(_Env):
     **Reward**: `reward`, weights of `reward_terms` or a function of a `Step`.
     **Info**: state of the network in the step: `time_s`, `capacity_bps`, `queued_bytes`,
     `delivered_bps`, `packet_delay_ms` and `dropped_packets` of each path; `goodput_bps`,
-    `frames_on_time`, `frames_missed`, `frame_delay_ms` (0 without a frame) and `target_bps` of the
-    flow; `family`.
+    `frames_on_time`, `frames_decodable_on_time` (those of them that a viewer sees: the frames that
+    they need have arrived), `frames_missed`, `frame_delay_ms` (0 without a frame) and `target_bps`
+    of the flow; `family`.
 
     `scenario`: the split `"train"` or `"held-out"`, names of `families`, a `Scenario`, or a
     function that draws a `Scenario` by a numpy generator. `flow`: the name of its flow, else the

@@ -115,6 +115,28 @@ def test_options_set_keys_of_the_scenario_until_the_next_reset() -> None:
         env.reset(options={"sets": {}})
 
 
+def test_info_has_the_frames_that_a_viewer_sees() -> None:
+    # A frame that is lost takes along those that need it, until the next key frame.
+    source = {"kind": "gop", "fps": 30, "min_kbps": 300, "max_mbps": 5, "key-interval": "4 s"}
+    outage = {"links.up.outages": [{"at": "4.2 s", "for": "900 ms"}]}
+    env = gymnasium.make(RATE, scenario=PLAIN.with_({**outage, "flows.0.source": source}))
+    env.reset(seed=3)
+    totals = {"frames_on_time": 0.0, "frames_decodable_on_time": 0.0, "frames_missed": 0.0}
+    is_over = False
+    while not is_over:
+        *_, is_over, info = env.step(np.array([0.2], dtype=np.float32))
+        for name in totals:
+            totals[name] += float(info[name])
+        assert info["frames_decodable_on_time"] <= info["frames_on_time"]
+    assert totals["frames_missed"] > 0
+    assert 0 < totals["frames_decodable_on_time"] < totals["frames_on_time"]
+    clean = gymnasium.make(RATE, scenario=PLAIN)
+    clean.reset(seed=3)
+    infos = [clean.step(np.array([-0.5], dtype=np.float32))[4] for _ in range(50)]
+    assert sum(each["frames_decodable_on_time"] for each in infos) > 100
+    assert all(each["frames_decodable_on_time"] == each["frames_on_time"] for each in infos)
+
+
 @pytest.mark.parametrize("name", [RATE, SCHEDULING])
 def test_environments_pickle_and_go_on_with_the_networks_that_would_follow(name: str) -> None:
     env = gymnasium.make(name, reward={"quality": 1.0}, history=2)

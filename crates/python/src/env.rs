@@ -15,13 +15,14 @@ use crate::runs::panic_message;
 use crate::scenario::NativeScenario;
 
 /// Numbers about a step as a whole, in their order. Durations and times are in seconds.
-const STEP_NUMBERS: [&str; 14] = [
+const STEP_NUMBERS: [&str; 15] = [
     "time_s",
     "length_s",
     "is_over",
     "target_bps",
     "given_up_frames",
     "on_time_frames",
+    "decodable_frames",
     "missed_frames",
     "complete_frames",
     "frame_delay_sum_s",
@@ -71,6 +72,7 @@ fn push_row(row: &mut Vec<f64>, report: &StepReport) {
         report.target_bitrate.bits_per_second() as f64,
         report.frames_given_up as f64,
         frames.on_time as f64,
+        frames.decodable as f64,
         frames.missed as f64,
         frames.complete as f64,
         frames.delay.as_secs_f64(),

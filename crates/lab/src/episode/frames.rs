@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_core::{MediaConfig, SourceLimits};
 use anabranch_sim::{FrameEvent, FrameOutcome};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
+use anabranch_video::player::Decodability;
 
 /// Longest time that a frame stands for. A pause of the source is not held against the first frame
 /// after it; chosen: five frames per second.
@@ -17,6 +18,8 @@ const MAX_FRAME_TIME: Duration = Duration::from_millis(200);
 pub struct FrameSums {
     /// Frames complete within the deadline.
     pub on_time: u64,
+    /// Frames that a viewer sees: complete, with all frames that they refer to, if late.
+    pub decodable: u64,
     /// Frames that were late, incomplete or given up.
     pub missed: u64,
     /// Complete frames, late ones included.
@@ -39,6 +42,7 @@ pub struct FrameSums {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     index: u64,
+    importance: Importance,
     /// Time that it stands for.
     time: Duration,
 }
@@ -51,6 +55,7 @@ pub(super) struct Frames {
     source: SourceLimits,
     captured_at: Option<Instant>,
     open: VecDeque<Open>,
+    decodability: Decodability,
     sums: FrameSums,
 }
 
@@ -63,6 +68,7 @@ impl Frames {
             source: media.source,
             captured_at: None,
             open: VecDeque::new(),
+            decodability: Decodability::default(),
             sums: FrameSums::default(),
         }
     }
@@ -73,6 +79,7 @@ impl Frames {
         if frame.captured_at < self.end {
             self.open.push_back(Open {
                 index: frame.index,
+                importance: frame.importance,
                 time: time.min(MAX_FRAME_TIME),
             });
         }
@@ -93,6 +100,8 @@ impl Frames {
     }
 
     fn count(&mut self, open: Open, frame: &FrameEvent, completed_at: Option<Instant>) {
+        let is_complete = completed_at.is_some();
+        let is_decodable = self.decodability.on_frame(open.importance, is_complete);
         let delay = completed_at.map(|at| at.saturating_since(frame.captured_at));
         if let Some(delay) = delay {
             self.sums.complete += 1;
@@ -102,6 +111,7 @@ impl Frames {
             Some(delay) => {
                 let time_s = open.time.as_secs_f64();
                 self.sums.on_time += 1;
+                self.sums.decodable += u64::from(is_decodable);
                 self.sums.on_time_bytes += u64::from(frame.size_bytes);
                 self.sums.quality_s += time_s * self.quality(frame.size_bytes, open.time);
                 self.sums.delay_s += time_s * (delay.as_secs_f64() / self.deadline.as_secs_f64());
