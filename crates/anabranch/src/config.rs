@@ -19,6 +19,7 @@
 //! ```
 
 pub use anabranch_core::fec::FEC_POLICIES;
+pub use anabranch_core::recovery::LossDetection;
 pub use anabranch_core::{
     Config, ConfigError, HandOut, Laboratory, MediaConfig, MtuDiscovery, PaddingPolicy,
     Reinjection, SenderRule, SenderRules, SourceLimits, StreamConfig,

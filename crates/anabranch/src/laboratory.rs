@@ -48,10 +48,13 @@
 //! [`Scheduler`]: crate::scheduler::Scheduler
 
 pub use anabranch_lab::{
-    Algorithms, Chart, Expectation, ExpectationReport, MetricReport, Outcome, PlotError, Point,
-    Progress, Report, RunError, RunOptions, RunReport, Scenario, ScenarioError, ScenarioReport,
-    SweepReport, TraceError, TraceOptions, compare, frame_bound, grid, json, metrics, plot,
-    plot_sweep, report, run, run_outcomes, run_sweep, schema, sweep_json, sweep_table, table,
+    AdaptiveSpec, Algorithms, Bar, BarKind, Bars, BulkSpec, Chart, DownloadSpec, Expectation,
+    ExpectationReport, FlowKind, FlowSpec, Line, Lines, LinkSpec, Mark, MediaSpec, MetricReport,
+    NotOneLink, Outcome, PathSpec, PlotError, Point, PointReport, Progress, RawSpec, Report,
+    RouteSpec, RunError, RunOptions, RunReport, Scenario, ScenarioError, ScenarioReport, Setting,
+    SettingReport, Shade, ShortSpec, Spread, SweepReport, TraceError, TraceOptions, compare,
+    frame_bound, grid, json, metrics, plot, plot_sweep, report, run, run_outcomes, run_sweep,
+    schema, sweep_json, sweep_table, table,
 };
 
 /// Queues, delays, losses and outages of links.

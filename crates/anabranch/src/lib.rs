@@ -220,15 +220,16 @@ pub use anabranch_secure as secure;
 
 pub use anabranch_core::media::{DropReason, SendFrameError};
 pub use anabranch_core::{
-    Frame, FrameId, FramePart, PathId, PathOptions, PathState, PathView, ReceivedFrame,
+    ClockOffset, Frame, FrameId, FramePart, PathId, PathOptions, PathState, PathView, ReceivedFrame,
 };
 pub use anabranch_secure::{PairingCode, ParseKeyError, PublicKey, SecretKey};
 pub use anabranch_units::{DataRate, Importance};
 
 #[cfg(feature = "net")]
 pub use anabranch_net::{
-    ClientBuilder, ClientPath, Clock, ConnectError, Ended, Event, Events, FrameWriter,
-    KeyFileError, Network, PathPlace, PathSnapshot, PresentPath, Receiver, Reception, Receptions,
-    Refused, Remote, RemoteError, ReturnPath, Roster, SendError, Sender, ServerBuilder,
-    SessionOver, Snapshot, StartError, Vacancy, Via, ViaError, interfaces, read_or_create_key,
+    ClientBuilder, ClientPath, Clock, ConnectError, EdgeCounters, Ended, Event, Events,
+    FrameWriter, HostName, KeyFileError, Network, PathPlace, PathSnapshot, PresentPath, Reading,
+    Receiver, Reception, Receptions, Refused, Remote, RemoteError, ReturnPath, Roster, SendError,
+    Sender, ServerBuilder, SessionKind, SessionOver, Snapshot, StartError, Vacancy, Via, ViaError,
+    interfaces, read_or_create_key,
 };

@@ -65,9 +65,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use anabranch_core::recovery::LossDetection;
 pub use anabranch_core::{
     Config, ConfigError, Content, DatagramMeta, Event, Laboratory, Media, MediaConfig,
-    MediaSession, MtuDiscovery, PaddingPolicy, PathCounters, Reinjection, SendReason, Session,
-    SessionCounters, SourceLimits, Stream, StreamConfig, StreamSession, Timer, Transmit,
-    WriteStreamError,
+    MediaSession, MtuDiscovery, PaddingPolicy, PathCounters, ReasonCount, ReasonCounts,
+    Reinjection, SendReason, Session, SessionCounters, SourceLimits, Stream, StreamConfig,
+    StreamSession, Timer, Transmit, WriteStreamError,
 };

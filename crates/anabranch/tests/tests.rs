@@ -2,6 +2,7 @@
 //! parallel.
 
 mod ends;
+mod exports;
 #[path = "../../emu/tests/punctual/mod.rs"]
 mod punctual;
 mod real_time;

@@ -45,6 +45,7 @@ impl Report {
 
 /// The scenario of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ScenarioReport {
     /// The file's name without folder and ending.
     pub name: String,
@@ -62,6 +63,7 @@ pub struct ScenarioReport {
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunReport {
     /// Its seed.
     pub seed: u64,
@@ -81,6 +83,7 @@ pub struct RunReport {
 
 /// One metric of one subject over the runs that could measure it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MetricReport {
     /// Its name, one of [`METRICS`].
     pub metric: &'static str,
@@ -122,6 +125,7 @@ impl Spread {
 
 /// One expectation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ExpectationReport {
     /// The metric's name.
     pub metric: &'static str,

@@ -18,6 +18,7 @@ pub const SWEEP_SCHEMA: &str = "anabranch-sweep/1";
 
 /// The report of a scenario at every point of its sweep.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct SweepReport {
     /// [`SWEEP_SCHEMA`].
     pub schema: &'static str,

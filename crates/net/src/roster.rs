@@ -20,6 +20,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(60);
 
 /// A path whose interface is present, or that is named singly.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PresentPath {
     /// Index of the wanted path that it belongs to.
     pub wanted: usize,

@@ -162,6 +162,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     "no scheduler is called {name:?}; known are {}",
     known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
 )]
+#[non_exhaustive]
 pub struct UnknownScheduler {
     /// The requested name.
     pub name: String,

@@ -13,6 +13,7 @@ use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject, Unit, Window};
 
 /// "This metric of this subject over this window lies between these bounds."
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Expectation {
     /// The metric.
     pub metric: &'static Metric,
