@@ -3,9 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-use anabranch_link::{Link, LinkChange, LinkConfigError, LinkStatistics, Packet};
-use anabranch_units::{Ecn, Instant};
+use anabranch_link::{
+    DropCause, Dropped, Link, LinkChange, LinkConfigError, LinkStatistics, Packet,
+};
+use anabranch_units::{Duration, Ecn, Instant};
 
+#[cfg(target_os = "linux")]
+use crate::ip::IpHeader;
 use crate::socket::Arrival;
 
 /// Maximum payload that a direction holds. A real buffer of that size is a misconfiguration, and a
@@ -45,6 +49,40 @@ impl<'a> Arrived<'a> {
             flow: flow_key(arrival.from),
         }
     }
+
+    /// Makes an arrived packet of IP, whose headers are part of it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_ip(packet: &'a [u8], header: &IpHeader) -> Self {
+        Arrived {
+            payload: packet,
+            ecn: header.ecn,
+            flow: header.flow,
+        }
+    }
+}
+
+/// A datagram that is due.
+#[derive(Debug)]
+pub(crate) struct Due<'a> {
+    pub(crate) payload: &'a mut [u8],
+    pub(crate) ecn: Ecn,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "for packets of IP")
+    )]
+    pub(crate) arrived_at: Instant,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "for packets of IP")
+    )]
+    pub(crate) due_at: Instant,
+}
+
+/// A datagram on a link.
+#[derive(Debug, Default)]
+struct Held {
+    payload: Vec<u8>,
+    arrived_at: Instant,
 }
 
 fn flow_key(source: SocketAddr) -> u32 {
@@ -60,9 +98,9 @@ pub(crate) struct Direction {
     link: Link,
     header_bytes: u32,
     held_bytes: usize,
-    /// Payloads by the packet's [`Packet::id`].
-    payloads: Vec<Vec<u8>>,
-    /// Indices in `payloads` without a packet.
+    /// Datagrams by the packet's [`Packet::id`].
+    held: Vec<Held>,
+    /// Indices in `held` without a packet.
     vacant: Vec<u64>,
     overflow_packets: u64,
     unsent_packets: u64,
@@ -75,26 +113,28 @@ impl Direction {
             link,
             header_bytes,
             held_bytes: 0,
-            payloads: Vec::new(),
+            held: Vec::new(),
             vacant: Vec::new(),
             overflow_packets: 0,
             unsent_packets: 0,
         }
     }
 
-    /// Takes in a datagram that arrived at `now`.
-    pub(crate) fn receive(&mut self, now: Instant, arrived: &Arrived<'_>) {
+    /// Takes in a datagram that arrived at `now`. Returns the cause if the link drops it at once.
+    pub(crate) fn receive(&mut self, now: Instant, arrived: &Arrived<'_>) -> Option<DropCause> {
         let payload = arrived.payload;
         if self.held_bytes + payload.len() > MAX_HELD_BYTES {
             self.overflow_packets += 1;
-            return;
+            return None;
         }
         self.held_bytes += payload.len();
         let id = self.vacant.pop().unwrap_or_else(|| {
-            self.payloads.push(Vec::new());
-            self.payloads.len() as u64 - 1
+            self.held.push(Held::default());
+            self.held.len() as u64 - 1
         });
-        self.payloads[id as usize].extend_from_slice(payload);
+        let held = &mut self.held[id as usize];
+        held.payload.extend_from_slice(payload);
+        held.arrived_at = now;
         let size_bytes = payload.len() as u32 + self.header_bytes;
         let packet = Packet {
             id,
@@ -102,9 +142,9 @@ impl Direction {
             flow: arrived.flow,
             ..Packet::of_size(size_bytes)
         };
-        if let Err(dropped) = self.link.push(now, packet) {
-            self.forget(dropped.packet.id);
-        }
+        let dropped = self.link.push(now, packet).err()?;
+        self.forget(dropped.packet.id);
+        Some(dropped.cause)
     }
 
     /// Changes the link at `now`.
@@ -120,31 +160,49 @@ impl Direction {
     }
 
     /// Hands all datagrams due by `now` to `send`, which returns whether it could send them.
-    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8], Ecn) -> bool) {
-        while let Some(packet) = self.link.pop(now) {
-            if !send(&self.payloads[packet.id as usize], packet.ecn) {
+    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(Due<'_>) -> bool) {
+        let after_now = now + Duration::from_nanos(1);
+        while let Some((due_at, packet)) = self.link.pop_before(now, after_now) {
+            let held = &mut self.held[packet.id as usize];
+            let due = Due {
+                payload: &mut held.payload,
+                ecn: packet.ecn,
+                arrived_at: held.arrived_at,
+                due_at,
+            };
+            if !send(due) {
                 self.unsent_packets += 1;
             }
             self.forget(packet.id);
         }
-        while let Some(dropped) = self.link.take_dropped() {
-            self.forget(dropped.packet.id);
-        }
+    }
+
+    /// Releases the next datagram that the link took in and lost later, and returns its packet.
+    pub(crate) fn take_dropped(&mut self) -> Option<Dropped> {
+        let dropped = self.link.take_dropped()?;
+        self.forget(dropped.packet.id);
+        Some(dropped)
     }
 
     /// Releases the packet's payload; a few allocations are kept for later ones.
     fn forget(&mut self, id: u64) {
-        let payload = &mut self.payloads[id as usize];
+        let payload = &mut self.held[id as usize].payload;
         self.held_bytes -= payload.len();
-        match self.vacant.len() < MAX_SPARE_COUNT {
-            true => payload.clear(),
-            false => *payload = Vec::new(),
+        if self.vacant.len() < MAX_SPARE_COUNT {
+            payload.clear();
+        } else {
+            *payload = Vec::new();
         }
         self.vacant.push(id);
     }
 
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.link.next_at()
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn mtu(&self, now: Instant) -> Option<u32> {
+        self.link.mtu(now)
     }
 
     pub(crate) fn statistics(&mut self, now: Instant) -> DirectionStatistics {
@@ -175,13 +233,17 @@ mod tests {
             ecn: Ecn::Ect0,
             flow: 7,
         };
-        (0..70).for_each(|_| direction.receive(Instant::ZERO, &arrived));
+        for _ in 0..70 {
+            assert_eq!(direction.receive(Instant::ZERO, &arrived), None);
+        }
         assert_eq!(direction.statistics(Instant::ZERO).overflow_packets, 6);
 
         let mut sent_count = 0;
-        direction.send_due(Instant::from_secs(2), |sent, ecn| {
+        direction.send_due(Instant::from_secs(2), |due| {
             sent_count += 1;
-            (sent, ecn) == (&payload[..], Ecn::Ect0) && sent_count > 1
+            let expected = (Instant::ZERO, Instant::from_secs(1));
+            assert_eq!((due.arrived_at, due.due_at), expected);
+            (&due.payload[..], due.ecn) == (&payload[..], Ecn::Ect0) && sent_count > 1
         });
         assert_eq!((sent_count, direction.held_bytes), (64, 0));
         direction.receive(Instant::from_secs(2), &arrived);

@@ -1,4 +1,4 @@
-//! Emulation: the elements of [`anabranch_link`] in real time, between real sockets.
+//! Emulation: the elements of [`anabranch_link`] in real time, between real sockets or interfaces.
 //!
 //! A [`Relay`] is a set of links, each a UDP address to send to. Datagrams from a client go through
 //! the link's forward direction to its target; the target's answers come back through the reverse
@@ -15,10 +15,21 @@
 //! | `config.rs` | the set-up of a relay, and reasons for which it may not start |
 //! | `relay.rs` | the handle of a running relay |
 //! | `worker.rs` | the thread that waits for all of a relay's links at once |
-//! | `port.rs` | one link: two sockets and the two directions between them |
+//! | `port.rs` | one link of UDP: two sockets and the two directions between them |
+//! | `packet_port.rs` | one link of IP: two interfaces and the two directions between them |
+//! | `interface.rs` | TUN interfaces, and packet sockets on virtual Ethernet |
+//! | `ip.rs` | fields of IP packets, and a router's answers |
+//! | `network.rs` | two namespaces, and an interface in each for every path |
+//! | `namespace.rs` | network namespaces without names |
+//! | `recorder.rs` | the packets' fates, for another thread |
+//! | `release_error.rs` | the lateness of departures |
+//! | `real_time.rs` | requests for exact times |
 //! | `direction.rs` | one direction: datagrams in, a link, datagrams out |
 //! | `socket.rs` | a UDP socket that reads and sets the ECN field |
 //! | `clock.rs` | the only place that reads the clock |
+//!
+//! On Linux, [`Relay::between_interfaces`] carries packets of IP between network interfaces instead,
+//! in network namespaces that [`namespace`] makes.
 //!
 //! A relay is a router: datagrams keep their ECN field, and disciplines may mark it. Disciplines
 //! that queue by flow see every source, address and port, as a flow.
@@ -30,12 +41,35 @@
 mod clock;
 mod config;
 mod direction;
+#[cfg(target_os = "linux")]
+mod interface;
+#[cfg(target_os = "linux")]
+mod ip;
+#[cfg(target_os = "linux")]
+pub mod namespace;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod packet_port;
 mod port;
+mod real_time;
+#[cfg(target_os = "linux")]
+mod recorder;
 mod relay;
+mod release_error;
 mod socket;
 mod worker;
 
 pub use config::{LinkDirection, RelayConfig, RelayError, RelayLink};
 pub use direction::DirectionStatistics;
+#[cfg(target_os = "linux")]
+pub use interface::{Frames, PacketSocket, TunInterface};
+#[cfg(target_os = "linux")]
+pub use network::{AddressPlan, Ends, InterfaceKind, Network, NetworkConfig, NetworkError};
+#[cfg(target_os = "linux")]
+pub use packet_port::PacketLink;
 pub use port::RelayLinkStatistics;
+#[cfg(target_os = "linux")]
+pub use recorder::{PacketEvent, PacketFate, Recorder};
 pub use relay::Relay;
+pub use release_error::{MAX_RELEASE_ERROR, ReleaseErrors};

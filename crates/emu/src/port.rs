@@ -1,20 +1,22 @@
-//! One emulated link: the socket that the client knows, the socket that the target sees, and the
+//! One emulated link of UDP: the socket that the client knows, the socket that the target sees, and the
 //! two directions between them.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anabranch_link::{LinkChange, LinkConfig, LinkConfigError};
-use anabranch_units::{Duration, Ecn, Instant};
+use anabranch_link::{Link, LinkChange, LinkConfig, LinkConfigError};
+use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayError, RelayLink};
-use crate::direction::{Arrived, Direction, DirectionStatistics};
+use crate::direction::{Arrived, Direction, DirectionStatistics, Due};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
+use crate::worker::Port;
 
-/// Number of datagrams read from one socket before the others get their turn.
-const MAX_BATCH_COUNT: usize = 64;
+/// Number of datagrams read from one source before the others get their turn.
+pub(crate) const MAX_BATCH_COUNT: usize = 64;
 
 /// Counters of one link of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,9 +29,9 @@ pub struct RelayLinkStatistics {
 
 /// The sockets are outside of the lock, since the worker waits for them without it.
 #[derive(Debug)]
-pub(crate) struct Port {
-    pub(crate) listen: Socket,
-    pub(crate) upstream: Socket,
+pub(crate) struct DatagramPort {
+    listen: Socket,
+    upstream: Socket,
     pub(crate) listen_addr: SocketAddr,
     target: SocketAddr,
     clock: Clock,
@@ -43,7 +45,7 @@ struct Traffic {
     reverse: Direction,
 }
 
-impl Port {
+impl DatagramPort {
     pub(crate) fn open(
         link: &RelayLink,
         clock: Clock,
@@ -61,23 +63,14 @@ impl Port {
         let (listen, listen_addr) =
             open_listener(link.listen).map_err(socket_error("listen at", link.listen))?;
         let upstream = open_upstream(link.target).map_err(socket_error("send to", link.target))?;
-        let direction = |direction: &'static str, config: &LinkConfig, from: SocketAddr| {
-            let built = config.postponed(ahead);
-            let built = built.build_changeable(link.seed.derive(direction));
-            let link = link.name.clone();
-            let built = built.map_err(|source| RelayError::Link {
-                link,
-                direction,
-                source,
-            })?;
-            Ok(Direction::new(built, header_bytes(from)))
-        };
+        let [forward, reverse] =
+            build_links(&link.name, [&link.forward, &link.reverse], link.seed, ahead)?;
         let traffic = Traffic {
             client: None,
-            forward: direction("forward", &link.forward, link.listen)?,
-            reverse: direction("reverse", &link.reverse, link.target)?,
+            forward: Direction::new(forward, header_bytes(link.listen)),
+            reverse: Direction::new(reverse, header_bytes(link.target)),
         };
-        Ok(Port {
+        Ok(DatagramPort {
             listen,
             upstream,
             listen_addr,
@@ -87,8 +80,19 @@ impl Port {
         })
     }
 
-    /// Reads arrived datagrams, sends due ones, and returns the next due time. Never blocks.
-    pub(crate) fn serve(&self, scratch: &mut [u8; MAX_DATAGRAM_BYTES]) -> Option<Instant> {
+    /// Locks the traffic. Counters stay readable after a panic of the worker, which `Relay::stop`
+    /// passes on.
+    fn lock(&self) -> MutexGuard<'_, Traffic> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Port for DatagramPort {
+    fn sources(&self) -> [BorrowedFd<'_>; 2] {
+        [self.listen.as_fd(), self.upstream.as_fd()]
+    }
+
+    fn serve(&self, scratch: &mut [u8; MAX_DATAGRAM_BYTES]) -> Option<Instant> {
         let traffic = &mut *self.lock();
         // The clock is read under the lock: a link's time must not go back.
         for _ in 0..MAX_BATCH_COUNT {
@@ -109,13 +113,16 @@ impl Port {
             traffic.reverse.receive(self.clock.now(), &packet);
         }
         let now = self.clock.now();
-        traffic.forward.send_due(now, |payload, ecn| {
-            is_sent(&self.upstream, self.target, payload, ecn)
-        });
+        traffic
+            .forward
+            .send_due(now, |due| is_sent(&self.upstream, self.target, &due));
         let client = traffic.client;
-        traffic.reverse.send_due(now, |payload, ecn| {
-            client.is_some_and(|client| is_sent(&self.listen, client, payload, ecn))
+        traffic.reverse.send_due(now, |due| {
+            client.is_some_and(|client| is_sent(&self.listen, client, &due))
         });
+        for direction in [&mut traffic.forward, &mut traffic.reverse] {
+            while direction.take_dropped().is_some() {}
+        }
         traffic
             .forward
             .next_at()
@@ -124,7 +131,7 @@ impl Port {
             .min()
     }
 
-    pub(crate) fn change(
+    fn change(
         &self,
         link_direction: LinkDirection,
         change: LinkChange,
@@ -137,7 +144,7 @@ impl Port {
         }
     }
 
-    pub(crate) fn statistics(&self) -> RelayLinkStatistics {
+    fn statistics(&self) -> RelayLinkStatistics {
         let traffic = &mut *self.lock();
         let now = self.clock.now();
         RelayLinkStatistics {
@@ -145,20 +152,34 @@ impl Port {
             reverse: traffic.reverse.statistics(now),
         }
     }
+}
 
-    /// Locks the traffic. Counters stay readable after a panic of the worker, which `Relay::stop`
-    /// passes on.
-    fn lock(&self) -> MutexGuard<'_, Traffic> {
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Builds both directions' links, whose schedules begin `ahead` of the clock's origin.
+pub(crate) fn build_links(
+    name: &str,
+    configs: [&LinkConfig; 2],
+    seed: Seed,
+    ahead: Duration,
+) -> Result<[Link; 2], RelayError> {
+    let build = |direction: &'static str, config: &LinkConfig| {
+        let built = config.postponed(ahead);
+        let built = built.build_changeable(seed.derive(direction));
+        built.map_err(|source| RelayError::Link {
+            link: name.to_owned(),
+            direction,
+            source,
+        })
+    };
+    let [forward, reverse] = configs;
+    Ok([build("forward", forward)?, build("reverse", reverse)?])
 }
 
 /// Returns whether the operating system accepts it. A pending ICMP error makes one unrelated call
 /// fail.
-fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
-    match socket.send(to, payload, ecn) {
+fn is_sent(socket: &Socket, to: SocketAddr, due: &Due<'_>) -> bool {
+    match socket.send(to, due.payload, due.ecn) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            socket.send(to, payload, ecn).is_ok()
+            socket.send(to, due.payload, due.ecn).is_ok()
         }
         result => result.is_ok(),
     }

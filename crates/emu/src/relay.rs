@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use anabranch_link::{LinkChange, LinkConfigError};
@@ -11,16 +11,27 @@ use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayConfig, RelayError};
-use crate::port::{Port, RelayLinkStatistics};
-use crate::worker;
+#[cfg(target_os = "linux")]
+use crate::packet_port::{PacketLink, PacketPort};
+use crate::port::{DatagramPort, RelayLinkStatistics};
+use crate::real_time::request_exact_timers;
+#[cfg(target_os = "linux")]
+use crate::real_time::request_real_time;
+#[cfg(target_os = "linux")]
+use crate::recorder::Recorder;
+use crate::release_error::{Histogram, ReleaseErrors};
+use crate::worker::{self, Port};
 
 /// Emulated links, running in a thread of their own until this is stopped or dropped.
 ///
 /// Links are identified by their index in [`RelayConfig::links`].
 #[derive(Debug)]
 pub struct Relay {
-    ports: Arc<[Port]>,
+    ports: Arc<[Box<dyn Port>]>,
+    /// Empty if the links are between interfaces.
+    listen_addrs: Vec<SocketAddr>,
     clock: Clock,
+    is_real_time: bool,
     punctuality: Arc<Mutex<Punctuality>>,
     /// The end of a pair of sockets: the thread ends when it is closed, and looks at the links when
     /// a byte is written to it. `None` only while dropping.
@@ -34,37 +45,88 @@ impl Relay {
     /// An address that cannot be used, or a link that cannot be built; no thread remains.
     pub fn start(config: RelayConfig) -> Result<Relay, RelayError> {
         let (clock, ahead) = Clock::since(config.origin);
-        let ports: Arc<[Port]> = config
-            .links
-            .iter()
-            .map(|link| Port::open(link, clock, ahead))
-            .collect::<Result<_, _>>()?;
+        let mut ports: Vec<Box<dyn Port>> = Vec::new();
+        let mut listen_addrs = Vec::new();
+        for link in &config.links {
+            let port = DatagramPort::open(link, clock, ahead)?;
+            listen_addrs.push(port.listen_addr);
+            ports.push(Box::new(port));
+        }
+        Relay::spawn(ports, listen_addrs, clock, request_exact_timers)
+    }
+
+    /// Carries packets of IP between interfaces. When it returns, all links take packets. Links'
+    /// schedules begin now.
+    ///
+    /// # Errors
+    /// A link that cannot be built; no thread remains.
+    #[cfg(target_os = "linux")]
+    pub fn between_interfaces(
+        links: Vec<PacketLink>,
+        recorder: Option<&Recorder>,
+    ) -> Result<Relay, RelayError> {
+        let (clock, _) = Clock::since(None);
+        let mut ports: Vec<Box<dyn Port>> = Vec::new();
+        for (index, link) in links.into_iter().enumerate() {
+            let recorder = recorder.map(|recorder| recorder.of_link(index));
+            ports.push(Box::new(PacketPort::new(link, clock, recorder)?));
+        }
+        Relay::spawn(ports, Vec::new(), clock, request_real_time)
+    }
+
+    fn spawn(
+        ports: Vec<Box<dyn Port>>,
+        listen_addrs: Vec<SocketAddr>,
+        clock: Clock,
+        prepare: fn() -> bool,
+    ) -> Result<Relay, RelayError> {
+        let ports: Arc<[Box<dyn Port>]> = ports.into();
         let (stop, stopped) = UnixStream::pair().map_err(RelayError::Thread)?;
-        let pair = [&stop, &stopped].map(|end| end.set_nonblocking(true));
-        pair.into_iter()
-            .try_for_each(|set| set.map_err(RelayError::Thread))?;
+        for end in [&stop, &stopped] {
+            end.set_nonblocking(true).map_err(RelayError::Thread)?;
+        }
         let punctuality = Arc::<Mutex<Punctuality>>::default();
+        let (prepared, is_prepared) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("relay".to_owned())
             .spawn({
                 let (ports, punctuality) = (Arc::clone(&ports), Arc::clone(&punctuality));
-                move || worker::run(&ports, clock, &stopped, &punctuality)
+                move || {
+                    let _ = prepared.send(prepare());
+                    worker::run(&ports, clock, &stopped, &punctuality);
+                }
             })
             .map_err(RelayError::Thread)?;
         Ok(Relay {
             ports,
+            listen_addrs,
             clock,
+            is_real_time: is_prepared.recv().unwrap_or(false),
             punctuality,
             running: Some((stop, thread)),
         })
     }
 
+    /// Returns whether the thread runs before all others (`SCHED_FIFO`).
+    pub fn is_real_time(&self) -> bool {
+        self.is_real_time
+    }
+
+    /// Returns the release errors of all packets between interfaces.
+    pub fn release_errors(&self) -> ReleaseErrors {
+        let mut sum = Histogram::default();
+        for port in self.ports.iter() {
+            port.add_release_errors(&mut sum);
+        }
+        sum.summary()
+    }
+
     /// Returns the address at which the link listens, its port never 0.
     ///
     /// # Panics
-    /// If there is no such link.
+    /// If there is no such link, or it is one between interfaces.
     pub fn listen_addr(&self, link_index: usize) -> SocketAddr {
-        self.ports[link_index].listen_addr
+        self.listen_addrs[link_index]
     }
 
     /// Returns the link's statistics up to the present.

@@ -1,31 +1,57 @@
 //! The thread that runs all links of a relay.
 
 use std::io::{ErrorKind, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use anabranch_link::{LinkChange, LinkConfigError};
 use anabranch_units::{Instant, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
-use crate::port::Port;
+use crate::config::LinkDirection;
+use crate::port::RelayLinkStatistics;
+use crate::release_error::Histogram;
 use crate::socket::MAX_DATAGRAM_BYTES;
+
+/// One link of a relay, and the sockets or interfaces at its ends.
+pub(crate) trait Port: core::fmt::Debug + Send + Sync {
+    /// Returns the sources of packets.
+    fn sources(&self) -> [BorrowedFd<'_>; 2];
+
+    /// Reads arrived packets, sends due ones, and returns the next due time. Never blocks.
+    fn serve(&self, scratch: &mut [u8; MAX_DATAGRAM_BYTES]) -> Option<Instant>;
+
+    /// Changes one direction at once.
+    fn change(
+        &self,
+        link_direction: LinkDirection,
+        change: LinkChange,
+    ) -> Result<(), LinkConfigError>;
+
+    fn statistics(&self) -> RelayLinkStatistics;
+
+    /// Adds the release errors, if this port measures them.
+    fn add_release_errors(&self, _sum: &mut Histogram) {}
+}
 
 /// Serves the ports until the other end of `stopped` is closed. A byte in it says that a link has
 /// changed.
 pub(crate) fn run(
-    ports: &Arc<[Port]>,
+    ports: &[Box<dyn Port>],
     clock: Clock,
     stopped: &UnixStream,
     punctuality: &Mutex<Punctuality>,
 ) {
-    request_exact_timers();
     let mut scratch = Box::new([0; MAX_DATAGRAM_BYTES]);
     let mut awaited = vec![PollFd::new(stopped, PollFlags::IN)];
-    for port in ports.iter() {
-        awaited.push(PollFd::new(&port.listen, PollFlags::IN));
-        awaited.push(PollFd::new(&port.upstream, PollFlags::IN));
+    for port in ports {
+        let sources = port
+            .sources()
+            .map(|source| PollFd::from_borrowed_fd(source, PollFlags::IN));
+        awaited.extend(sources);
     }
     loop {
         let served_at = clock.now();
@@ -64,11 +90,4 @@ fn timeout_until(at: Instant, now: Instant) -> Timespec {
         tv_sec: wait.as_secs() as i64,
         tv_nsec: wait.subsec_nanos().into(),
     }
-}
-
-/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
-/// time.
-fn request_exact_timers() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
 }

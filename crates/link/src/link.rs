@@ -144,6 +144,13 @@ impl Link {
         result
     }
 
+    /// Returns the length of the longest packet that passes at `now`, in bytes; `None` without a
+    /// limit.
+    pub fn mtu(&self, now: Instant) -> Option<u32> {
+        let mtu = self.mtu.as_deref()?.value_at(now);
+        (mtu < u32::MAX).then_some(mtu)
+    }
+
     /// Gives back the next packet that has left by `now`; see [`Element::pop`].
     pub fn pop(&mut self, now: Instant) -> Option<Packet> {
         let packet = of_elements!(&mut self.elements, inner => inner.pop(now))?;

@@ -1,0 +1,610 @@
+//! Two network namespaces that emulated links join: the near one has an interface for each path,
+//! the far one its other end.
+//!
+//! | path 1 | near | far |
+//! |---|---|---|
+//! | interface | `path1` | `far1` |
+//! | IPv4 | 10.27.1.2/24 | 10.27.1.1/24 |
+//! | IPv6 | fd00:27:1::2/64 | fd00:27:1::1/64 |
+//!
+//! Packets leave by the interface of their source address, by the first one otherwise. A network
+//! inside another one has the next block, 10.28, and its far end is the outer network's near
+//! namespace, which forwards packets. Far ends send packets for all inner networks through the
+//! path of their own address.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::interface::{Frames, HARDWARE_ADDRESS, PacketSocket, TunInterface};
+use crate::namespace::Namespace;
+
+/// Second byte of the addresses of the outermost network. Chosen: rare in home and company networks.
+const FIRST_BLOCK: u8 = 27;
+/// Number of the first routing table; each path has one.
+const FIRST_TABLE: usize = 2_701;
+/// Maximum number of paths: as many subflows as MPTCP's limits permit, and its first one.
+const MAX_PATH_COUNT: usize = 9;
+/// Number of networks inside one another. Chosen: more than anybody has a use for.
+const MAX_DEPTH: u8 = 16;
+
+/// Addresses of a network's interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressPlan {
+    block: u8,
+}
+
+/// Addresses of one end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends<T> {
+    /// Of the near end.
+    pub near: T,
+    /// Of the far end.
+    pub far: T,
+}
+
+impl AddressPlan {
+    /// Returns the plan of a network inside `depth` others; `None` if these are too many.
+    pub fn inside(depth: u8) -> Option<AddressPlan> {
+        (depth < MAX_DEPTH).then_some(AddressPlan {
+            block: FIRST_BLOCK + depth,
+        })
+    }
+
+    /// Returns the IPv4 addresses of a path, whose network has 24 bits.
+    pub fn v4(&self, path_index: usize) -> Ends<Ipv4Addr> {
+        let address = |host| Ipv4Addr::new(10, self.block, path_index as u8, host);
+        Ends {
+            near: address(2),
+            far: address(1),
+        }
+    }
+
+    /// Returns the IPv6 addresses of a path, whose network has 64 bits. The block has the same
+    /// digits as in IPv4.
+    pub fn v6(&self, path_index: usize) -> Ends<Ipv6Addr> {
+        let block = u16::from(self.block / 10) * 16 + u16::from(self.block % 10);
+        let address = |host| Ipv6Addr::new(0xfd00, block, path_index as u16, 0, 0, 0, 0, host);
+        Ends {
+            near: address(2),
+            far: address(1),
+        }
+    }
+}
+
+/// The kind of interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceKind {
+    /// TUN interfaces, whose packets the relay reads.
+    Tun,
+    /// Pairs of virtual Ethernet interfaces, with packet sockets at the relay's ends.
+    VirtualEthernet,
+}
+
+/// A network to be made.
+#[derive(Clone, Debug)]
+pub struct NetworkConfig {
+    /// MTU of each path's interfaces in bytes, in the order of the paths.
+    pub mtus: Vec<u32>,
+    /// Number of emulated networks around this one. The far end of an inner network is the calling
+    /// thread's namespace.
+    pub depth: u8,
+    /// Whether connections of MPTCP use all paths.
+    pub has_mptcp: bool,
+}
+
+/// A network. All of it vanishes with the last process in its namespaces.
+#[derive(Debug)]
+pub struct Network {
+    /// Namespace of the paths.
+    pub near: Namespace,
+    /// Namespace of their other ends.
+    pub far: Namespace,
+    /// Kind of the interfaces.
+    pub kind: InterfaceKind,
+    /// Addresses of the interfaces.
+    pub addresses: AddressPlan,
+    /// Whether the namespaces have IPv6.
+    pub has_v6: bool,
+    /// Both ends of each path.
+    pub paths: Vec<Ends<Box<dyn Frames>>>,
+}
+
+/// Reasons for which a network was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// Too many paths.
+    #[error("{0} paths: there can be 1 to {MAX_PATH_COUNT}")]
+    PathCount(usize),
+    /// Too many networks around it.
+    #[error("{0} networks inside one another: there can be {MAX_DEPTH}")]
+    Depth(u8),
+    /// The operating system refused a namespace.
+    #[error("cannot make a network namespace")]
+    Namespace(#[source] io::Error),
+    /// The operating system refused an interface.
+    #[error("cannot make the interface {name}")]
+    Interface {
+        /// Its name.
+        name: String,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// A namespace's setting could not be written.
+    #[error("cannot write {path}")]
+    Setting {
+        /// File of the setting.
+        path: &'static str,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// The program `ip` could not be run.
+    #[error("cannot run `ip`: install iproute2")]
+    NoIp(#[source] io::Error),
+    /// The program `ip` refused a line.
+    #[error("`ip` refused the network: {0}")]
+    Ip(String),
+}
+
+impl Network {
+    /// Makes the namespaces and their interfaces: TUN interfaces, or virtual Ethernet if this
+    /// program may not have those.
+    ///
+    /// # Errors
+    /// A [`NetworkError`]; nothing remains.
+    pub fn new(config: &NetworkConfig) -> Result<Network, NetworkError> {
+        let path_count = config.mtus.len();
+        if path_count == 0 || path_count > MAX_PATH_COUNT {
+            return Err(NetworkError::PathCount(path_count));
+        }
+        let addresses =
+            AddressPlan::inside(config.depth).ok_or(NetworkError::Depth(config.depth))?;
+        let is_inner = config.depth > 0;
+        let near = Namespace::new().map_err(NetworkError::Namespace)?;
+        let far = if is_inner {
+            Namespace::current()
+        } else {
+            Namespace::new()
+        };
+        let far = far.map_err(NetworkError::Namespace)?;
+        let has_v6 = Path::new("/proc/sys/net/ipv6").exists();
+        prepare(&near, has_v6)?;
+        if is_inner {
+            forward(&far, has_v6)?;
+        } else {
+            prepare(&far, has_v6)?;
+        }
+        let (kind, paths) = match tun_interfaces(&near, &far, path_count) {
+            Ok(paths) => (InterfaceKind::Tun, paths),
+            Err(error) if is_denied(&error) => {
+                let paths = virtual_ethernet(&near, &far, path_count)?;
+                (InterfaceKind::VirtualEthernet, paths)
+            }
+            Err(error) => return Err(error),
+        };
+        let script = Script {
+            addresses,
+            kind,
+            mtus: &config.mtus,
+            has_v6,
+            has_mptcp: config.has_mptcp,
+            is_inner,
+        };
+        ip(&near, &[], &script.of_near())?;
+        ip(&far, &[], &script.of_far())?;
+        if has_v6 {
+            ip(&near, &["-6"], &script.of_near_v6())?;
+            ip(&far, &["-6"], &script.of_far_v6())?;
+        }
+        Ok(Network {
+            near,
+            far,
+            kind,
+            addresses,
+            has_v6,
+            paths,
+        })
+    }
+}
+
+/// Returns whether this program may not make TUN interfaces, or the system has none.
+fn is_denied(error: &NetworkError) -> bool {
+    let NetworkError::Interface { source, .. } = error else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound
+    )
+}
+
+type Paths = Vec<Ends<Box<dyn Frames>>>;
+
+fn tun_interfaces(near: &Namespace, far: &Namespace, count: usize) -> Result<Paths, NetworkError> {
+    let open = |namespace: &Namespace, name: String| {
+        let opened = namespace.run(|| TunInterface::open(&name));
+        match opened {
+            Ok(interface) => Ok(Box::new(interface) as Box<dyn Frames>),
+            Err(source) => Err(NetworkError::Interface { name, source }),
+        }
+    };
+    let mut paths = Vec::new();
+    for index in 0..count {
+        paths.push(Ends {
+            near: open(near, format!("path{index}"))?,
+            far: open(far, format!("far{index}"))?,
+        });
+    }
+    Ok(paths)
+}
+
+/// Makes pairs of interfaces whose other ends lie in a third namespace.
+fn virtual_ethernet(
+    near: &Namespace,
+    far: &Namespace,
+    count: usize,
+) -> Result<Paths, NetworkError> {
+    let middle = Namespace::new().map_err(NetworkError::Namespace)?;
+    if Path::new("/proc/sys/net/ipv6").exists() {
+        write_setting(&middle, "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
+    }
+    let mut lines = String::new();
+    for index in 0..count {
+        for (end, name, namespace) in [("near", "path", near), ("far", "far", far)] {
+            let path = namespace.path();
+            let _ = writeln!(
+                lines,
+                "link add {end}{index} type veth peer name {name}{index} netns {path}"
+            );
+            let _ = writeln!(lines, "link set {end}{index} arp off multicast off up");
+        }
+    }
+    ip(&middle, &[], &lines)?;
+    let open = |name: String| {
+        let opened = middle.run(|| PacketSocket::open(&name));
+        match opened {
+            Ok(socket) => Ok(Box::new(socket) as Box<dyn Frames>),
+            Err(source) => Err(NetworkError::Interface { name, source }),
+        }
+    };
+    let mut paths = Vec::new();
+    for index in 0..count {
+        paths.push(Ends {
+            near: open(format!("near{index}"))?,
+            far: open(format!("far{index}"))?,
+        });
+    }
+    Ok(paths)
+}
+
+/// Makes an empty namespace accept packets at any of its interfaces.
+fn prepare(namespace: &Namespace, has_v6: bool) -> Result<(), NetworkError> {
+    for path in [
+        "/proc/sys/net/ipv4/conf/all/rp_filter",
+        "/proc/sys/net/ipv4/conf/default/rp_filter",
+    ] {
+        write_setting(namespace, path, "0")?;
+    }
+    if has_v6 {
+        // A machine may begin without it.
+        write_setting(namespace, "/proc/sys/net/ipv6/conf/all/disable_ipv6", "0")?;
+    }
+    ip(namespace, &[], "link set lo up\n")
+}
+
+/// Makes a namespace forward packets.
+fn forward(namespace: &Namespace, has_v6: bool) -> Result<(), NetworkError> {
+    write_setting(namespace, "/proc/sys/net/ipv4/ip_forward", "1")?;
+    if has_v6 {
+        write_setting(namespace, "/proc/sys/net/ipv6/conf/all/forwarding", "1")?;
+    }
+    Ok(())
+}
+
+fn write_setting(
+    namespace: &Namespace,
+    path: &'static str,
+    value: &str,
+) -> Result<(), NetworkError> {
+    let written = namespace.run(|| fs::write(path, value));
+    written.map_err(|source| NetworkError::Setting { path, source })
+}
+
+/// Runs the program `ip` in a namespace with lines of commands.
+fn ip(namespace: &Namespace, options: &[&str], lines: &str) -> Result<(), NetworkError> {
+    let run = namespace.run(|| {
+        let mut child = Command::new("ip")
+            .args(options)
+            .args(["-batch", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // A program that fails early does not read it.
+            let _ = input.write_all(lines.as_bytes());
+        }
+        child.wait_with_output()
+    });
+    let output = run.map_err(NetworkError::NoIp)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(NetworkError::Ip(with_line(complaint.trim(), lines)))
+}
+
+/// Replaces the number of a refused line by the line.
+fn with_line(complaint: &str, lines: &str) -> String {
+    let number = complaint.rsplit_once("Command failed -:");
+    let line = number.and_then(|(_, number)| {
+        let number: usize = number.trim().parse().ok()?;
+        lines.lines().nth(number.checked_sub(1)?)
+    });
+    let reason = complaint.lines().next().unwrap_or("it gave no reason");
+    match line {
+        Some(line) => format!("{reason} (`ip {line}`)"),
+        None => reason.to_owned(),
+    }
+}
+
+/// Commands for `ip` that give the interfaces their addresses and routes.
+#[derive(Clone, Copy, Debug)]
+struct Script<'a> {
+    addresses: AddressPlan,
+    kind: InterfaceKind,
+    mtus: &'a [u32],
+    has_v6: bool,
+    has_mptcp: bool,
+    is_inner: bool,
+}
+
+impl Script<'_> {
+    fn of_near(&self) -> String {
+        let mut lines = String::new();
+        for (index, mtu) in self.mtus.iter().enumerate() {
+            let Ends { near, far } = self.addresses.v4(index);
+            let name = format!("path{index}");
+            self.bring_up(&mut lines, &name, *mtu, &format!("{near}/24"));
+            route_by_source(
+                &mut lines,
+                index,
+                &name,
+                &near.to_string(),
+                &far.to_string(),
+            );
+        }
+        lines += &format!(
+            "route add default via {} dev path0\n",
+            self.addresses.v4(0).far
+        );
+        if self.has_mptcp {
+            lines += MPTCP_LIMITS;
+            for index in 1..self.mtus.len() {
+                let near = self.addresses.v4(index).near;
+                lines += &format!("mptcp endpoint add {near} dev path{index} subflow\n");
+            }
+        }
+        lines
+    }
+
+    fn of_far(&self) -> String {
+        let mut lines = String::new();
+        for (index, mtu) in self.mtus.iter().enumerate() {
+            let Ends { near, far } = self.addresses.v4(index);
+            let name = format!("far{index}");
+            self.bring_up(&mut lines, &name, *mtu, &format!("{far}/24"));
+            route_by_source(
+                &mut lines,
+                index,
+                &name,
+                &far.to_string(),
+                &near.to_string(),
+            );
+        }
+        lines += &format!(
+            "route add 10.0.0.0/8 via {} dev far0\n",
+            self.addresses.v4(0).near
+        );
+        if self.has_mptcp && !self.is_inner {
+            lines += MPTCP_LIMITS;
+        }
+        lines
+    }
+
+    fn of_near_v6(&self) -> String {
+        let mut lines = String::new();
+        for index in 0..self.mtus.len() {
+            let Ends { near, far } = self.addresses.v6(index);
+            let name = format!("path{index}");
+            let _ = writeln!(lines, "addr add {near}/64 dev {name} nodad");
+            route_by_source(
+                &mut lines,
+                index,
+                &name,
+                &near.to_string(),
+                &far.to_string(),
+            );
+        }
+        lines += &format!(
+            "route add default via {} dev path0\n",
+            self.addresses.v6(0).far
+        );
+        if self.has_mptcp {
+            for index in 1..self.mtus.len() {
+                let near = self.addresses.v6(index).near;
+                lines += &format!("mptcp endpoint add {near} dev path{index} subflow\n");
+            }
+        }
+        lines
+    }
+
+    fn of_far_v6(&self) -> String {
+        let mut lines = String::new();
+        for index in 0..self.mtus.len() {
+            let Ends { near, far } = self.addresses.v6(index);
+            let name = format!("far{index}");
+            let _ = writeln!(lines, "addr add {far}/64 dev {name} nodad");
+            route_by_source(
+                &mut lines,
+                index,
+                &name,
+                &far.to_string(),
+                &near.to_string(),
+            );
+        }
+        lines += &format!(
+            "route add fd00::/16 via {} dev far0\n",
+            self.addresses.v6(0).near
+        );
+        lines
+    }
+
+    /// Brings an interface up that resolves no addresses and sends no packets of its own.
+    fn bring_up(&self, lines: &mut String, name: &str, mtu: u32, address: &str) {
+        let _ = writeln!(lines, "link set {name} mtu {mtu}");
+        if self.has_v6 {
+            let _ = writeln!(lines, "link set {name} addrgenmode none");
+        }
+        if self.kind == InterfaceKind::VirtualEthernet {
+            let hardware = HARDWARE_ADDRESS.map(|byte| format!("{byte:02x}")).join(":");
+            let _ = writeln!(lines, "link set {name} address {hardware} arp off");
+            // A packet socket would get segments of up to 64 KiB, which no link carries.
+            let _ = writeln!(lines, "link set {name} gso_max_segs 1");
+        }
+        let _ = writeln!(lines, "addr add {address} dev {name}");
+        let _ = writeln!(lines, "link set {name} up");
+    }
+}
+
+/// Limits of MPTCP's path manager, both at their maximum.
+const MPTCP_LIMITS: &str = "mptcp limits set subflow 8 add_addr_accepted 8\n";
+
+/// Sends packets with this source by this interface.
+fn route_by_source(lines: &mut String, index: usize, name: &str, source: &str, gateway: &str) {
+    let table = FIRST_TABLE + index;
+    let _ = writeln!(lines, "rule add from {source} lookup {table}");
+    let _ = writeln!(
+        lines,
+        "route add default via {gateway} dev {name} table {table}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(mtus: &[u32]) -> Script<'_> {
+        Script {
+            addresses: AddressPlan::inside(1).unwrap(),
+            kind: InterfaceKind::Tun,
+            mtus,
+            has_v6: true,
+            has_mptcp: false,
+            is_inner: false,
+        }
+    }
+
+    #[test]
+    fn each_depth_and_path_has_networks_of_its_own() {
+        let outer = AddressPlan::inside(0).unwrap();
+        assert_eq!(outer.v4(1).near.to_string(), "10.27.1.2");
+        assert_eq!(outer.v4(1).far.to_string(), "10.27.1.1");
+        assert_eq!(outer.v6(0).far.to_string(), "fd00:27::1");
+        assert_eq!(outer.v6(1).near.to_string(), "fd00:27:1::2");
+        let inner = AddressPlan::inside(4).unwrap();
+        assert_eq!(inner.v4(0).near.to_string(), "10.31.0.2");
+        assert_eq!(inner.v6(1).far.to_string(), "fd00:31:1::1");
+        assert_eq!(AddressPlan::inside(MAX_DEPTH), None);
+    }
+
+    #[test]
+    fn packets_leave_by_the_interface_of_their_source() {
+        let lines = script(&[1_500, 1_400]).of_near();
+        for line in [
+            "link set path1 mtu 1400",
+            "link set path1 addrgenmode none",
+            "addr add 10.28.1.2/24 dev path1",
+            "rule add from 10.28.1.2 lookup 2702",
+            "route add default via 10.28.1.1 dev path1 table 2702",
+            "route add default via 10.28.0.1 dev path0",
+        ] {
+            assert!(lines.lines().any(|found| found == line), "{line}: {lines}");
+        }
+        let lines = script(&[1_500, 1_400]).of_far_v6();
+        for line in [
+            "addr add fd00:28:1::1/64 dev far1 nodad",
+            "rule add from fd00:28:1::1 lookup 2702",
+            "route add fd00::/16 via fd00:28::2 dev far0",
+        ] {
+            assert!(lines.lines().any(|found| found == line), "{line}: {lines}");
+        }
+    }
+
+    #[test]
+    fn mptcp_has_endpoints_on_all_paths_but_the_first() {
+        assert!(!script(&[1_500; 3]).of_near().contains("mptcp"));
+        let script = Script {
+            has_mptcp: true,
+            ..script(&[1_500; 3])
+        };
+        let lines = script.of_near();
+        let endpoints = lines
+            .lines()
+            .filter(|line| line.starts_with("mptcp endpoint"));
+        let expected = [
+            "mptcp endpoint add 10.28.1.2 dev path1 subflow",
+            "mptcp endpoint add 10.28.2.2 dev path2 subflow",
+        ];
+        assert_eq!(endpoints.collect::<Vec<_>>(), expected);
+        assert!(script.of_far().contains(MPTCP_LIMITS.trim()));
+        let inner = Script {
+            is_inner: true,
+            ..script
+        };
+        assert!(
+            !inner.of_far().contains("mptcp"),
+            "the namespace has its own limits"
+        );
+    }
+
+    #[test]
+    fn virtual_ethernet_resolves_no_addresses_and_sends_single_segments() {
+        let script = Script {
+            kind: InterfaceKind::VirtualEthernet,
+            ..script(&[1_500])
+        };
+        let lines = script.of_far();
+        assert!(lines.contains("link set far0 address 02:00:00:00:00:27 arp off\n"));
+        assert!(lines.contains("link set far0 gso_max_segs 1\n"));
+    }
+
+    #[test]
+    fn a_refused_line_is_shown() {
+        let complaint = "RTNETLINK answers: File exists\nCommand failed -:2\n";
+        let text = with_line(
+            complaint.trim(),
+            "link set lo up\naddr add 10.0.0.1/8 dev far0\n",
+        );
+        let expected = "RTNETLINK answers: File exists (`ip addr add 10.0.0.1/8 dev far0`)";
+        assert_eq!(text, expected);
+        assert_eq!(with_line("", "x"), "it gave no reason");
+    }
+
+    #[test]
+    fn a_network_needs_paths() {
+        for count in [0, MAX_PATH_COUNT + 1] {
+            let config = NetworkConfig {
+                mtus: vec![1_500; count],
+                depth: 0,
+                has_mptcp: false,
+            };
+            let error = Network::new(&config).unwrap_err();
+            assert!(matches!(error, NetworkError::PathCount(found) if found == count));
+        }
+    }
+}
