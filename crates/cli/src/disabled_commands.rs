@@ -9,6 +9,7 @@ pub(crate) const COMMANDS: &[Missing] = &[
     Missing::of("contest", LABORATORY),
     Missing::of("merge", LABORATORY),
     Missing::of("new", LABORATORY),
+    Missing::of("parity", LABORATORY),
     Missing::of("plot", LABORATORY),
     Missing::of("reproduce", LABORATORY),
     Missing::of("run", LABORATORY),
@@ -18,6 +19,8 @@ pub(crate) const COMMANDS: &[Missing] = &[
     Missing::without("demo", "demo"),
     #[cfg(not(feature = "emulate"))]
     Missing::without("emulate", "emulate"),
+    #[cfg(not(feature = "emulate"))]
+    Missing::without("link", "emulate"),
     #[cfg(not(feature = "codec"))]
     Missing::without("quality", "codec"),
     #[cfg(not(feature = "top"))]
@@ -53,7 +56,7 @@ mod tests {
 
     #[test]
     fn each_optional_command_exists_or_is_reported_as_missing() {
-        for name in ["demo", "emulate", "quality", "top"] {
+        for name in ["demo", "emulate", "link", "quality", "top"] {
             let exists = Arguments::command().find_subcommand(name).is_some();
             let is_missing = COMMANDS.iter().any(|missing| missing.name == name);
             assert_ne!(exists, is_missing, "{name}");

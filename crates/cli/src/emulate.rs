@@ -1,9 +1,8 @@
 //! `anabranch emulate`: a scenario's network in real time, for any program that speaks UDP.
 
-mod control;
+pub(crate) mod control;
 mod listen;
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use anabranch_observe::http::{HttpAddress, Server};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Seed};
-use anyhow::ensure;
 
 use crate::slowness::Slowness;
 use control::{CONTROL_HELP, Changes};
@@ -32,7 +30,7 @@ traces begin at the start of the program.
       --key camera.key --peer abpub_… test:
 ";
 
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Emulates a scenario's network between programs, in real time.
 #[derive(Debug, clap::Args)]
@@ -114,37 +112,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a link for each route. Links of the emulator share no capacity with each other.
+/// Returns a link for each route.
 fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<RelayLink>> {
-    ensure!(!scenario.routes.is_empty(), "the scenario has no routes");
-    let routes = scenario.routes_as_written();
+    let routes = scenario.emulated_routes()?;
     let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
     let addresses = listen::addresses(&arguments.listen, &names)?;
-    let links = routes.iter().zip(addresses).map(|(route, listen)| {
-        let [forward, reverse] = scenario.only_links(route)?.map(Clone::clone);
-        Ok(RelayLink {
-            name: route.name.clone(),
-            listen,
-            target: arguments.to,
-            forward,
-            reverse,
-            seed: Seed(arguments.seed).derive(&route.name),
-        })
+    let links = routes.into_iter().zip(addresses);
+    let links = links.map(|(route, listen)| RelayLink {
+        listen,
+        target: arguments.to,
+        forward: route.forward,
+        reverse: route.reverse,
+        seed: Seed(arguments.seed).derive(&route.name),
+        name: route.name,
     });
-    let links = links.collect::<anyhow::Result<_>>()?;
-    let routes = scenario.routes.iter();
-    let used = routes.flat_map(|route| route.forward.iter().chain(&route.reverse));
-    let mut taken = BTreeSet::new();
-    for index in used {
-        let link = &scenario.links[*index];
-        ensure!(
-            taken.insert(*index) || link.config.rate.is_none() && link.config.trace.is_none(),
-            "two routes share the link {:?}: in the emulator each route has its own; give each \
-             its own link",
-            link.name
-        );
-    }
-    Ok(links)
+    Ok(links.collect())
 }
 
 fn describe(direction: &DirectionStatistics) -> String {

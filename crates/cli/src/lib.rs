@@ -24,6 +24,8 @@ mod latency;
 mod link;
 mod list;
 mod message;
+#[cfg(feature = "emulate")]
+mod network;
 mod observe_arguments;
 mod overload;
 mod path_reports;
@@ -104,6 +106,8 @@ enum Command {
     List(list::Arguments),
     #[cfg(feature = "emulate")]
     Emulate(emulate::Arguments),
+    #[cfg(feature = "emulate")]
+    Link(network::Arguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     #[cfg(feature = "codec")]
@@ -172,6 +176,8 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::DrawKeyFrame => anabranch_observe::drawing::run(),
         #[cfg(feature = "emulate")]
         Command::Emulate(arguments) => emulate::run(&arguments),
+        #[cfg(feature = "emulate")]
+        Command::Link(arguments) => network::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Manual(folder) => manual::write_pages(Arguments::command(), &folder),

@@ -60,10 +60,10 @@ pub use run::{
     run_watched,
 };
 pub use scenario::{
-    AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec,
-    LinkSpec, MediaSpec, NetworkText, NotOneLink, PathSpec, Point, RawSpec, RouteSpec,
-    SENDER_RULES, Scenario, ScenarioError, SenderRuleEntry, Setting, ShortSpec, Swept, SweptPoint,
-    merged_text, network_text, schema,
+    AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, EmulatedRoute, Expectation,
+    FlowKind, FlowSpec, LinkSpec, MediaSpec, NetworkText, NotEmulated, NotOneLink, PathSpec, Point,
+    RawSpec, RouteSpec, SENDER_RULES, Scenario, ScenarioError, SenderRuleEntry, Setting, ShortSpec,
+    Swept, SweptPoint, merged_text, network_text, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

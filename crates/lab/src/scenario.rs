@@ -36,7 +36,7 @@ use reader::{Read, Table, text};
 use shape::{Key, Shape};
 
 pub use algorithms::Algorithms;
-pub use emulated::NotOneLink;
+pub use emulated::{EmulatedRoute, NotEmulated, NotOneLink};
 pub use error::ScenarioError;
 pub use expect::Expectation;
 pub use flow::{

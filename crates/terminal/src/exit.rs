@@ -22,6 +22,9 @@ pub enum Failure {
          there, and this one has ended"
     )]
     Displaced,
+    /// A command that this program ran has failed: its own exit code.
+    #[error("the command ended with code {0}")]
+    Command(u8),
 }
 
 impl Failure {
@@ -32,6 +35,7 @@ impl Failure {
             Failure::Unmet(_) => 4,
             Failure::Undelivered(_) => 5,
             Failure::Displaced => 6,
+            Failure::Command(code) => *code,
         }
     }
 }

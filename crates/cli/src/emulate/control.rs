@@ -1,4 +1,4 @@
-//! Changes of a network that `emulate` runs: lines on standard input, and HTTP.
+//! Changes of a network that `emulate` or `link` runs: lines on standard input, and HTTP.
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
@@ -19,7 +19,7 @@ use hyper::header::ORIGIN;
 use hyper::{Method, Request, StatusCode};
 use rustix::event::{PollFd, PollFlags, poll};
 
-pub(super) const CONTROL_HELP: &str = "
+pub(crate) const CONTROL_HELP: &str = "
 While it runs, lines on standard input change the network:
   wifi rate 2Mbit/s     wifi delay 80ms      wifi loss 3%      wifi down      wifi up
 They change the way there; `wifi back delay 20ms` changes the way back. `down` and `up` change both
@@ -45,14 +45,14 @@ struct Change {
 
 /// The routes of a network that runs.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     names: Vec<String>,
     /// `None`: it has ended.
     relay: Mutex<Option<Arc<Relay>>>,
 }
 
 impl Changes {
-    pub(super) fn new(names: Vec<String>, relay: Arc<Relay>) -> Self {
+    pub(crate) fn new(names: Vec<String>, relay: Arc<Relay>) -> Self {
         Changes {
             names,
             relay: Mutex::new(Some(relay)),
@@ -60,7 +60,7 @@ impl Changes {
     }
 
     /// Ends the relay. Later changes are refused.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let relay = self.relay.lock();
         *relay.unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -244,10 +244,10 @@ fn wait_for_foreground() -> bool {
 }
 
 /// The source of answers of `--control`.
-pub(super) struct Control(Arc<Changes>);
+pub(crate) struct Control(Arc<Changes>);
 
 impl Control {
-    pub(super) fn new(changes: Arc<Changes>) -> Self {
+    pub(crate) fn new(changes: Arc<Changes>) -> Self {
         Control(changes)
     }
 
