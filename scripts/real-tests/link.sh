@@ -77,14 +77,16 @@ a_link_carries_tcp_and_pings_of_both_kinds() {
     allows received v4 6000000 9.0 9.9 || return 1
     transfer v6 v6 6000000 --path "$path"
     allows received v6 6000000 9.0 9.9 || return 1
-    grep -q "path0, back:.* packets in" "$folder/v4.log" && grep -q "release error" "$folder/v4.log" ||
-        { echo "no report" && return 1; }
+    if ! says v4 "path0, back:.* packets in" 1 || ! says v4 "release error" 1; then
+        echo "no report"
+        return 1
+    fi
     grep -q ",path0,back,out,1500," "$folder/trace.csv" || { echo "no trace" && return 1; }
     has_bytes "$folder/v4.pcapng" 6000000 || { echo "no capture" && return 1; }
     "$program" link --path "20 ms, MTU 1400" -- \
         sh -c 'ping -c 2 -W 5 10.27.0.1 && ping -c 2 -W 5 fd00:27::1 &&
             ! ping -c 1 -W 2 -M do -s 1450 10.27.0.1' >"$folder/ping.log" 2>&1
-    if ! grep -q "time=4[0-9]" "$folder/ping.log" || ! grep -q "mtu *= *1400" "$folder/ping.log"; then
+    if ! says ping "time=4[0-9]" 4 || ! says ping "mtu *= *1400" 1; then
         echo "no answers after 40 ms, or none about the MTU: $(cat "$folder/ping.log")"
         return 1
     fi
@@ -161,10 +163,10 @@ users_without_root_have_links() {
     link_server v4 2000000 >"$folder/server.py"
     link_client v4 >"$folder/client.py"
     chmod a+r "$folder"/*.py
-    "${user[@]}" "$folder/anabranch" link --path '10 Mbit/s, 5 ms' --path '10 Mbit/s, 5 ms' --mptcp \
-        --far "python3 '$folder/server.py'" -- \
+    "${user[@]}" "$folder/anabranch" link --path '10 Mbit/s, 5 ms' --path '10 Mbit/s, 5 ms' \
+        --mptcp --far "python3 '$folder/server.py'" -- \
         sh -c "ping -c 1 -W 5 fd00:27:1::1 && python3 '$folder/client.py'" >"$folder/user.log" 2>&1
-    if ! grep -q "in a user namespace" "$folder/user.log" || ! grep -q "^2000000 " "$folder/user.log"; then
+    if ! says user "in a user namespace" 1 || ! says user "^2000000 " 1; then
         cat "$folder/user.log"
         return 1
     fi

@@ -1,4 +1,4 @@
-//! Emulation: the elements of [`anabranch_link`] in real time, between real sockets or interfaces.
+//! Emulation: the elements of [`anabranch_link`] in real time, between sockets or interfaces.
 //!
 //! A [`Relay`] is a set of links, each a UDP address to send to. Datagrams from a client go through
 //! the link's forward direction to its target; the target's answers come back through the reverse
@@ -28,8 +28,8 @@
 //! | `socket.rs` | a UDP socket that reads and sets the ECN field |
 //! | `clock.rs` | the only place that reads the clock |
 //!
-//! On Linux, [`Relay::between_interfaces`] carries packets of IP between network interfaces instead,
-//! in network namespaces that [`namespace`] makes.
+//! On Linux, [`Relay::between_interfaces`] carries packets of IP between network interfaces, in
+//! network namespaces that [`namespace`] makes.
 //!
 //! A relay is a router: datagrams keep their ECN field, and disciplines may mark it. Disciplines
 //! that queue by flow see every source, address and port, as a flow.

@@ -32,7 +32,7 @@ impl Namespace {
         File::open("/proc/thread-self/ns/net").map(Namespace)
     }
 
-    /// Moves the calling thread into the namespace. Programs that it starts are there, too.
+    /// Moves the calling thread into the namespace. Programs that it starts run in it.
     ///
     /// # Errors
     /// This program may not.
@@ -74,8 +74,8 @@ const NEEDED_CAPABILITIES: u64 = 1 << 12 | 1 << 13 | 1 << 21;
 )]
 pub struct NoRights(#[from] io::Error);
 
-/// Obtains the rights to make namespaces. A program that lacks them becomes root of a user namespace
-/// of its own. It must have no other thread. Returns whether it has done so.
+/// Obtains the rights to make namespaces. A program that lacks them becomes root of a user
+/// namespace of its own. It must have no other thread. Returns whether it has done so.
 ///
 /// # Errors
 /// The program has other threads ("invalid argument"), or the system does not let users make user
@@ -87,7 +87,7 @@ pub fn obtain_rights() -> Result<bool, NoRights> {
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(io::Error::from)?;
-    // A process without privileges maps its group after it has given up others (user_namespaces(7)).
+    // Without privileges, a process maps its group after giving up others (user_namespaces(7)).
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;

@@ -22,10 +22,12 @@ use std::process::{Command, Stdio};
 use crate::interface::{Frames, HARDWARE_ADDRESS, PacketSocket, TunInterface};
 use crate::namespace::Namespace;
 
-/// Second byte of the addresses of the outermost network. Chosen: rare in home and company networks.
+/// Second byte of the addresses of the outermost network. Chosen: rare in other networks.
 const FIRST_BLOCK: u8 = 27;
-/// Number of the first routing table; each path has one.
-const FIRST_TABLE: usize = 2_701;
+/// Length of the prefix of all networks, inner ones included: 10.0.0.0/8.
+const V4_PREFIX_BITS: u8 = 8;
+/// The same with IPv6: fd00::/16.
+const V6_PREFIX_BITS: u8 = 16;
 /// Maximum number of paths: as many subflows as MPTCP's limits permit, and its first one.
 const MAX_PATH_COUNT: usize = 9;
 /// Number of networks inside one another. Chosen: more than anybody has a use for.
@@ -370,12 +372,11 @@ impl Script<'_> {
             let Ends { near, far } = self.addresses.v4(index);
             let name = format!("path{index}");
             self.bring_up(&mut lines, &name, *mtu, &format!("{near}/24"));
-            route_by_source(
+            self.route_by_source(
                 &mut lines,
                 index,
-                &name,
                 &near.to_string(),
-                &far.to_string(),
+                &format!("via {far} dev {name}"),
             );
         }
         lines += &format!(
@@ -398,13 +399,13 @@ impl Script<'_> {
             let Ends { near, far } = self.addresses.v4(index);
             let name = format!("far{index}");
             self.bring_up(&mut lines, &name, *mtu, &format!("{far}/24"));
-            route_by_source(
+            self.route_by_source(
                 &mut lines,
                 index,
-                &name,
                 &far.to_string(),
-                &near.to_string(),
+                &format!("via {near} dev {name}"),
             );
+            answer_directly(&mut lines, &far.to_string(), V4_PREFIX_BITS);
         }
         lines += &format!(
             "route add 10.0.0.0/8 via {} dev far0\n",
@@ -422,12 +423,11 @@ impl Script<'_> {
             let Ends { near, far } = self.addresses.v6(index);
             let name = format!("path{index}");
             let _ = writeln!(lines, "addr add {near}/64 dev {name} nodad");
-            route_by_source(
+            self.route_by_source(
                 &mut lines,
                 index,
-                &name,
                 &near.to_string(),
-                &far.to_string(),
+                &format!("via {far} dev {name}"),
             );
         }
         lines += &format!(
@@ -449,19 +449,26 @@ impl Script<'_> {
             let Ends { near, far } = self.addresses.v6(index);
             let name = format!("far{index}");
             let _ = writeln!(lines, "addr add {far}/64 dev {name} nodad");
-            route_by_source(
+            self.route_by_source(
                 &mut lines,
                 index,
-                &name,
                 &far.to_string(),
-                &near.to_string(),
+                &format!("via {near} dev {name}"),
             );
+            answer_directly(&mut lines, &far.to_string(), V6_PREFIX_BITS);
         }
         lines += &format!(
             "route add fd00::/16 via {} dev far0\n",
             self.addresses.v6(0).near
         );
         lines
+    }
+
+    /// Sends packets with this source by this gateway. Each path of each block has a table.
+    fn route_by_source(&self, lines: &mut String, index: usize, source: &str, gateway: &str) {
+        let table = usize::from(self.addresses.block) * 100 + index;
+        let _ = writeln!(lines, "rule add from {source} lookup {table}");
+        let _ = writeln!(lines, "route add default {gateway} table {table}");
     }
 
     /// Brings an interface up that resolves no addresses and sends no packets of its own.
@@ -484,13 +491,12 @@ impl Script<'_> {
 /// Limits of MPTCP's path manager, both at their maximum.
 const MPTCP_LIMITS: &str = "mptcp limits set subflow 8 add_addr_accepted 8\n";
 
-/// Sends packets with this source by this interface.
-fn route_by_source(lines: &mut String, index: usize, name: &str, source: &str, gateway: &str) {
-    let table = FIRST_TABLE + index;
-    let _ = writeln!(lines, "rule add from {source} lookup {table}");
+/// Sends answers of a far end by the interface from which they were asked, if the source of the
+/// question is on its network. Comes before the rule of `route_by_source`, which was added earlier.
+fn answer_directly(lines: &mut String, source: &str, prefix_bits: u8) {
     let _ = writeln!(
         lines,
-        "route add default via {gateway} dev {name} table {table}"
+        "rule add from {source} lookup main suppress_prefixlength {prefix_bits}"
     );
 }
 
@@ -529,8 +535,8 @@ mod tests {
             "link set path1 mtu 1400",
             "link set path1 addrgenmode none",
             "addr add 10.28.1.2/24 dev path1",
-            "rule add from 10.28.1.2 lookup 2702",
-            "route add default via 10.28.1.1 dev path1 table 2702",
+            "rule add from 10.28.1.2 lookup 2801",
+            "route add default via 10.28.1.1 dev path1 table 2801",
             "route add default via 10.28.0.1 dev path0",
         ] {
             assert!(lines.lines().any(|found| found == line), "{line}: {lines}");
@@ -538,7 +544,8 @@ mod tests {
         let lines = script(&[1_500, 1_400]).of_far_v6();
         for line in [
             "addr add fd00:28:1::1/64 dev far1 nodad",
-            "rule add from fd00:28:1::1 lookup 2702",
+            "rule add from fd00:28:1::1 lookup 2801",
+            "rule add from fd00:28:1::1 lookup main suppress_prefixlength 16",
             "route add fd00::/16 via fd00:28::2 dev far0",
         ] {
             assert!(lines.lines().any(|found| found == line), "{line}: {lines}");

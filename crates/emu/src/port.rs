@@ -1,5 +1,5 @@
-//! One emulated link of UDP: the socket that the client knows, the socket that the target sees, and the
-//! two directions between them.
+//! One emulated link of UDP: the socket that the client knows, the socket that the target sees,
+//! and the two directions between them.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -126,7 +126,7 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
 }
 
 /// Flag that SIGTERM and SIGHUP set, and SIGINT if it comes to this program alone. Ctrl-C at a
-/// terminal goes to the command, too, which decides what to do.
+/// terminal also reaches the command, which may go on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StopSignals(Arc<AtomicBool>);
 

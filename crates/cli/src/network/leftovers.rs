@@ -2,7 +2,7 @@
 //! killed. They keep its network alive.
 //!
 //! Every program that `link` starts has the run's name in its environment. A file of that name,
-//! which is locked while `link` runs, tells the next one which runs have crashed.
+//! which is locked while `link` runs, shows the next one whether that run has crashed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
