@@ -8,6 +8,8 @@ mod list;
 mod merge;
 mod missing;
 mod new;
+#[cfg(target_os = "linux")]
+mod parity;
 mod plot;
 mod progress;
 mod reproduce;
@@ -37,7 +39,7 @@ To begin, in a checkout:
   anabranch-lab reproduce S0-F7
 
 docs/scenarios.md explains scenario files. The program anabranch sends and receives real video, and
-`anabranch emulate` runs a scenario's network in real time.")]
+`anabranch link` and `anabranch emulate` run a scenario's network in real time.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -52,6 +54,8 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Contest(contest::Arguments),
     Dominance(dominance::Arguments),
+    #[cfg(target_os = "linux")]
+    Parity(parity::Arguments),
     Plot(plot::Arguments),
     Trace(trace::Arguments),
     New(new::Arguments),
@@ -77,6 +81,8 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Contest(arguments) => contest::run(arguments),
         Command::Dominance(arguments) => dominance::run(arguments),
+        #[cfg(target_os = "linux")]
+        Command::Parity(arguments) => parity::run(arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::New(arguments) => new::run(arguments),

@@ -9,6 +9,7 @@ pub(crate) const COMMANDS: &[Missing] = &[
     Missing::of("demo", STREAMING),
     Missing::of("emulate", STREAMING),
     Missing::of("keygen", STREAMING),
+    Missing::of("link", STREAMING),
     Missing::of("proxy", STREAMING),
     Missing::of("quality", STREAMING),
     Missing::of("recv", STREAMING),
