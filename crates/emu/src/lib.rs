@@ -38,6 +38,8 @@
 //! link permits, and on an idle machine some tens of microseconds later. The lateness of one does
 //! not move the next, since links act as of the instants at which their steps were due.
 
+#[cfg(target_os = "linux")]
+mod address_plan;
 mod clock;
 mod config;
 mod direction;
@@ -60,12 +62,14 @@ mod release_error;
 mod socket;
 mod worker;
 
+#[cfg(target_os = "linux")]
+pub use address_plan::{AddressPlan, Ends};
 pub use config::{LinkDirection, RelayConfig, RelayError, RelayLink};
 pub use direction::DirectionStatistics;
 #[cfg(target_os = "linux")]
 pub use interface::{Frames, PacketSocket, TunInterface};
 #[cfg(target_os = "linux")]
-pub use network::{AddressPlan, Ends, InterfaceKind, Network, NetworkConfig, NetworkError};
+pub use network::{InterfaceKind, Network, NetworkConfig, NetworkError};
 #[cfg(target_os = "linux")]
 pub use packet_port::PacketLink;
 pub use port::RelayLinkStatistics;

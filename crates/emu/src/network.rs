@@ -15,67 +15,19 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::address_plan::{AddressPlan, Ends, MAX_DEPTH};
 use crate::interface::{Frames, HARDWARE_ADDRESS, PacketSocket, TunInterface};
 use crate::namespace::Namespace;
 
-/// Second byte of the addresses of the outermost network. Chosen: rare in other networks.
-const FIRST_BLOCK: u8 = 27;
 /// Length of the prefix of all networks, inner ones included: 10.0.0.0/8.
 const V4_PREFIX_BITS: u8 = 8;
 /// The same with IPv6: fd00::/16.
 const V6_PREFIX_BITS: u8 = 16;
 /// Maximum number of paths: as many subflows as MPTCP's limits permit, and its first one.
 const MAX_PATH_COUNT: usize = 9;
-/// Number of networks inside one another. Chosen: more than anybody has a use for.
-const MAX_DEPTH: u8 = 16;
-
-/// Addresses of a network's interfaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressPlan {
-    block: u8,
-}
-
-/// Addresses of one end of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends<T> {
-    /// Of the near end.
-    pub near: T,
-    /// Of the far end.
-    pub far: T,
-}
-
-impl AddressPlan {
-    /// Returns the plan of a network inside `depth` others; `None` if these are too many.
-    pub fn inside(depth: u8) -> Option<AddressPlan> {
-        (depth < MAX_DEPTH).then_some(AddressPlan {
-            block: FIRST_BLOCK + depth,
-        })
-    }
-
-    /// Returns the IPv4 addresses of a path, whose network has 24 bits.
-    pub fn v4(&self, path_index: usize) -> Ends<Ipv4Addr> {
-        let address = |host| Ipv4Addr::new(10, self.block, path_index as u8, host);
-        Ends {
-            near: address(2),
-            far: address(1),
-        }
-    }
-
-    /// Returns the IPv6 addresses of a path, whose network has 64 bits. The block has the same
-    /// digits as in IPv4.
-    pub fn v6(&self, path_index: usize) -> Ends<Ipv6Addr> {
-        let block = u16::from(self.block / 10) * 16 + u16::from(self.block % 10);
-        let address = |host| Ipv6Addr::new(0xfd00, block, path_index as u16, 0, 0, 0, 0, host);
-        Ends {
-            near: address(2),
-            far: address(1),
-        }
-    }
-}
 
 /// The kind of interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -466,7 +418,7 @@ impl Script<'_> {
 
     /// Sends packets with this source by this gateway. Each path of each block has a table.
     fn route_by_source(&self, lines: &mut String, index: usize, source: &str, gateway: &str) {
-        let table = usize::from(self.addresses.block) * 100 + index;
+        let table = usize::from(self.addresses.block()) * 100 + index;
         let _ = writeln!(lines, "rule add from {source} lookup {table}");
         let _ = writeln!(lines, "route add default {gateway} table {table}");
     }
@@ -513,19 +465,6 @@ mod tests {
             has_mptcp: false,
             is_inner: false,
         }
-    }
-
-    #[test]
-    fn each_depth_and_path_has_networks_of_its_own() {
-        let outer = AddressPlan::inside(0).unwrap();
-        assert_eq!(outer.v4(1).near.to_string(), "10.27.1.2");
-        assert_eq!(outer.v4(1).far.to_string(), "10.27.1.1");
-        assert_eq!(outer.v6(0).far.to_string(), "fd00:27::1");
-        assert_eq!(outer.v6(1).near.to_string(), "fd00:27:1::2");
-        let inner = AddressPlan::inside(4).unwrap();
-        assert_eq!(inner.v4(0).near.to_string(), "10.31.0.2");
-        assert_eq!(inner.v6(1).far.to_string(), "fd00:31:1::1");
-        assert_eq!(AddressPlan::inside(MAX_DEPTH), None);
     }
 
     #[test]
