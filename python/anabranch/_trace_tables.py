@@ -83,7 +83,8 @@ def csv_rows(path: str, columns: list[Column], delimiter: str) -> Iterator[Row]:
                 is_first = False
                 continue
         if len(cells) <= max(places):
-            raise TraceError(f"the row has only {len(cells)} cells", path, number)
+            reason = f"the row has only {len(cells)} cells{_other_delimiter(cells, delimiter)}"
+            raise TraceError(reason, path, number)
         chosen = [cells[place] for place in places]
         if is_first and _is_heading(chosen):
             is_first = False
@@ -118,6 +119,16 @@ def _cells(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise TraceError(str(error), path, at[0]) from None
 
 
+def _other_delimiter(cells: list[str], delimiter: str) -> str:
+    """Return the advice to name the delimiter, if a row is one cell that has another one."""
+    if len(cells) != 1:
+        return ""
+    if delimiter.isspace() and "," in cells[0]:
+        return "; give delimiter=','"
+    found = re.search(r"[;\t ,|]", cells[0])
+    return f"; give delimiter={found[0]!r}" if found else ""
+
+
 def _place(column: Column, heading: list[str], path: str, line: int, delimiter: str) -> int:
     if not isinstance(column, str):
         return int(column)
@@ -126,10 +137,8 @@ def _place(column: Column, heading: list[str], path: str, line: int, delimiter: 
     reason = f"no column is called {column!r}; there are {', '.join(heading)[:400]}"
     if heading and all(_is_number(cell) for cell in heading):
         reason += ": without a heading, give columns by number, such as time=0"
-    elif len(heading) == 1 and (found := re.search(r"[;\t ,|]", heading[0])):
-        reason += f"; give delimiter={found[0]!r}"
-    elif len(heading) == 1 and delimiter.isspace() and "," in heading[0]:
-        reason += "; give delimiter=','"
+    else:
+        reason += _other_delimiter(heading, delimiter)
     raise TraceError(reason, path, line)
 
 

@@ -49,6 +49,8 @@ def test_columns_by_number_and_white_space(tmp_path: Path, form: str) -> None:
         ("time mbps\n0 8\n", {}, "give delimiter=' '"),
         ("time,mbps\n0,8\n", {"delimiter": " "}, "give delimiter=','"),
         ("0,8\n1\n", {"time": 0, "rate": 1}, "only 1 cells"),
+        ("0\t8\n1\t8\n", {"time": 0, "rate": 1}, r"only 1 cells; give delimiter='\\t'"),
+        ("0;8\n1;8\n", {"time": 0, "rate": 1}, "only 1 cells; give delimiter=';'"),
         ("0,8\n1,8\n", {"time": 0, "rate": 7}, "only 2 cells"),
         ("# nothing\n", {}, "no column is called 'time'"),
         ("0 days 1,8\n", {"time": 0, "rate": 1}, "time_format= takes a pattern"),
