@@ -1,6 +1,6 @@
 //! Addresses of emulated networks, which may be inside one another.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Second byte of the addresses of the outermost network. Chosen: rare in other networks.
 const FIRST_BLOCK: u8 = 27;
@@ -13,6 +13,13 @@ pub struct AddressPlan {
     block: u8,
 }
 
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
 /// Addresses of one end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends<T> {
@@ -20,6 +27,15 @@ pub struct Ends<T> {
     pub near: T,
     /// Value at the far end.
     pub far: T,
+}
+
+impl<T> Ends<T> {
+    fn map<U>(self, with: impl Fn(T) -> U) -> Ends<U> {
+        Ends {
+            near: with(self.near),
+            far: with(self.far),
+        }
+    }
 }
 
 impl AddressPlan {
@@ -47,6 +63,14 @@ impl AddressPlan {
         Ends {
             near: address(2),
             far: address(1),
+        }
+    }
+
+    /// Returns the addresses of a path in a family.
+    pub(crate) fn of(&self, family: Family, path_index: usize) -> Ends<IpAddr> {
+        match family {
+            Family::V4 => self.v4(path_index).map(IpAddr::V4),
+            Family::V6 => self.v6(path_index).map(IpAddr::V6),
         }
     }
 

@@ -15,10 +15,11 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::address_plan::{AddressPlan, Ends, MAX_DEPTH};
+use crate::address_plan::{AddressPlan, Ends, Family, MAX_DEPTH};
 use crate::interface::{Frames, HARDWARE_ADDRESS, PacketSocket, TunInterface};
 use crate::namespace::Namespace;
 
@@ -148,11 +149,11 @@ impl Network {
             has_mptcp: config.has_mptcp,
             is_inner,
         };
-        ip(&near, &[], &script.of_near())?;
-        ip(&far, &[], &script.of_far())?;
+        ip(&near, &[], &script.of_near(Family::V4))?;
+        ip(&far, &[], &script.of_far(Family::V4))?;
         if has_v6 {
-            ip(&near, &["-6"], &script.of_near_v6())?;
-            ip(&far, &["-6"], &script.of_far_v6())?;
+            ip(&near, &["-6"], &script.of_near(Family::V6))?;
+            ip(&far, &["-6"], &script.of_far(Family::V6))?;
         }
         Ok(Network {
             near,
@@ -318,109 +319,60 @@ struct Script<'a> {
 }
 
 impl Script<'_> {
-    fn of_near(&self) -> String {
+    fn of_near(&self, family: Family) -> String {
         let mut lines = String::new();
-        for (index, mtu) in self.mtus.iter().enumerate() {
-            let Ends { near, far } = self.addresses.v4(index);
-            let name = format!("path{index}");
-            self.bring_up(&mut lines, &name, *mtu, &format!("{near}/24"));
-            self.route_by_source(
-                &mut lines,
-                index,
-                &near.to_string(),
-                &format!("via {far} dev {name}"),
-            );
+        for index in 0..self.mtus.len() {
+            let Ends { near, far } = self.addresses.of(family, index);
+            self.connect(&mut lines, index, &format!("path{index}"), near, far);
         }
-        lines += &format!(
-            "route add default via {} dev path0\n",
-            self.addresses.v4(0).far
-        );
+        let far = self.addresses.of(family, 0).far;
+        let _ = writeln!(lines, "route add default via {far} dev path0");
         if self.has_mptcp {
-            lines += MPTCP_LIMITS;
+            if family == Family::V4 {
+                lines += MPTCP_LIMITS;
+            }
             for index in 1..self.mtus.len() {
-                let near = self.addresses.v4(index).near;
-                lines += &format!("mptcp endpoint add {near} dev path{index} subflow\n");
+                let near = self.addresses.of(family, index).near;
+                let _ = writeln!(lines, "mptcp endpoint add {near} dev path{index} subflow");
             }
         }
         lines
     }
 
-    fn of_far(&self) -> String {
+    fn of_far(&self, family: Family) -> String {
         let mut lines = String::new();
-        for (index, mtu) in self.mtus.iter().enumerate() {
-            let Ends { near, far } = self.addresses.v4(index);
-            let name = format!("far{index}");
-            self.bring_up(&mut lines, &name, *mtu, &format!("{far}/24"));
-            self.route_by_source(
-                &mut lines,
-                index,
-                &far.to_string(),
-                &format!("via {near} dev {name}"),
-            );
-            answer_directly(&mut lines, &far.to_string(), V4_PREFIX_BITS);
+        let (all, prefix_bits) = match family {
+            Family::V4 => ("10.0.0.0", V4_PREFIX_BITS),
+            Family::V6 => ("fd00::", V6_PREFIX_BITS),
+        };
+        for index in 0..self.mtus.len() {
+            let Ends { near, far } = self.addresses.of(family, index);
+            self.connect(&mut lines, index, &format!("far{index}"), far, near);
+            answer_directly(&mut lines, far, prefix_bits);
         }
-        lines += &format!(
-            "route add 10.0.0.0/8 via {} dev far0\n",
-            self.addresses.v4(0).near
-        );
-        if self.has_mptcp && !self.is_inner {
+        let near = self.addresses.of(family, 0).near;
+        let _ = writeln!(lines, "route add {all}/{prefix_bits} via {near} dev far0");
+        if self.has_mptcp && !self.is_inner && family == Family::V4 {
             lines += MPTCP_LIMITS;
         }
         lines
     }
 
-    fn of_near_v6(&self) -> String {
-        let mut lines = String::new();
-        for index in 0..self.mtus.len() {
-            let Ends { near, far } = self.addresses.v6(index);
-            let name = format!("path{index}");
-            let _ = writeln!(lines, "addr add {near}/64 dev {name} nodad");
-            self.route_by_source(
-                &mut lines,
-                index,
-                &near.to_string(),
-                &format!("via {far} dev {name}"),
-            );
-        }
-        lines += &format!(
-            "route add default via {} dev path0\n",
-            self.addresses.v6(0).far
-        );
-        if self.has_mptcp {
-            for index in 1..self.mtus.len() {
-                let near = self.addresses.v6(index).near;
-                lines += &format!("mptcp endpoint add {near} dev path{index} subflow\n");
+    /// Gives a path's interface its address, and the way of its packets. IPv4 comes first.
+    fn connect(&self, lines: &mut String, index: usize, name: &str, own: IpAddr, gateway: IpAddr) {
+        match own {
+            IpAddr::V4(_) => self.bring_up(lines, name, self.mtus[index], &format!("{own}/24")),
+            IpAddr::V6(_) => {
+                let _ = writeln!(lines, "addr add {own}/64 dev {name} nodad");
             }
         }
-        lines
-    }
-
-    fn of_far_v6(&self) -> String {
-        let mut lines = String::new();
-        for index in 0..self.mtus.len() {
-            let Ends { near, far } = self.addresses.v6(index);
-            let name = format!("far{index}");
-            let _ = writeln!(lines, "addr add {far}/64 dev {name} nodad");
-            self.route_by_source(
-                &mut lines,
-                index,
-                &far.to_string(),
-                &format!("via {near} dev {name}"),
-            );
-            answer_directly(&mut lines, &far.to_string(), V6_PREFIX_BITS);
-        }
-        lines += &format!(
-            "route add fd00::/16 via {} dev far0\n",
-            self.addresses.v6(0).near
-        );
-        lines
-    }
-
-    /// Sends packets with this source by this gateway. Each path of each block has a table.
-    fn route_by_source(&self, lines: &mut String, index: usize, source: &str, gateway: &str) {
+        // Each path of each block has a table.
         let table = usize::from(self.addresses.block()) * 100 + index;
-        let _ = writeln!(lines, "rule add from {source} lookup {table}");
-        let _ = writeln!(lines, "route add default {gateway} table {table}");
+        let _ = writeln!(lines, "rule add from {own} lookup {table}");
+        let _ = writeln!(
+            lines,
+            "route add default via {gateway} dev {name} table {table}"
+        );
     }
 
     /// Brings an interface up that resolves no addresses and sends no packets of its own.
@@ -444,8 +396,8 @@ impl Script<'_> {
 const MPTCP_LIMITS: &str = "mptcp limits set subflow 8 add_addr_accepted 8\n";
 
 /// Sends answers of a far end by the interface from which they were asked, if the source of the
-/// question is on its network. Comes before the rule of `route_by_source`, which was added earlier.
-fn answer_directly(lines: &mut String, source: &str, prefix_bits: u8) {
+/// question is on its network. Comes before the rule of `connect`, which was added earlier.
+fn answer_directly(lines: &mut String, source: IpAddr, prefix_bits: u8) {
     let _ = writeln!(
         lines,
         "rule add from {source} lookup main suppress_prefixlength {prefix_bits}"
@@ -469,7 +421,7 @@ mod tests {
 
     #[test]
     fn packets_leave_by_the_interface_of_their_source() {
-        let lines = script(&[1_500, 1_400]).of_near();
+        let lines = script(&[1_500, 1_400]).of_near(Family::V4);
         for line in [
             "link set path1 mtu 1400",
             "link set path1 addrgenmode none",
@@ -480,7 +432,7 @@ mod tests {
         ] {
             assert!(lines.lines().any(|found| found == line), "{line}: {lines}");
         }
-        let lines = script(&[1_500, 1_400]).of_far_v6();
+        let lines = script(&[1_500, 1_400]).of_far(Family::V6);
         for line in [
             "addr add fd00:28:1::1/64 dev far1 nodad",
             "rule add from fd00:28:1::1 lookup 2801",
@@ -493,12 +445,12 @@ mod tests {
 
     #[test]
     fn mptcp_has_endpoints_on_all_paths_but_the_first() {
-        assert!(!script(&[1_500; 3]).of_near().contains("mptcp"));
+        assert!(!script(&[1_500; 3]).of_near(Family::V4).contains("mptcp"));
         let script = Script {
             has_mptcp: true,
             ..script(&[1_500; 3])
         };
-        let lines = script.of_near();
+        let lines = script.of_near(Family::V4);
         let endpoints = lines
             .lines()
             .filter(|line| line.starts_with("mptcp endpoint"));
@@ -507,13 +459,13 @@ mod tests {
             "mptcp endpoint add 10.28.2.2 dev path2 subflow",
         ];
         assert_eq!(endpoints.collect::<Vec<_>>(), expected);
-        assert!(script.of_far().contains(MPTCP_LIMITS.trim()));
+        assert!(script.of_far(Family::V4).contains(MPTCP_LIMITS.trim()));
         let inner = Script {
             is_inner: true,
             ..script
         };
         assert!(
-            !inner.of_far().contains("mptcp"),
+            !inner.of_far(Family::V4).contains("mptcp"),
             "the namespace has its own limits"
         );
     }
@@ -524,7 +476,7 @@ mod tests {
             kind: InterfaceKind::VirtualEthernet,
             ..script(&[1_500])
         };
-        let lines = script.of_far();
+        let lines = script.of_far(Family::V4);
         assert!(lines.contains("link set far0 address 02:00:00:00:00:27 arp off\n"));
         assert!(lines.contains("link set far0 gso_max_segs 1\n"));
     }
