@@ -328,11 +328,8 @@ impl Poise {
 
     /// Rule 7. After a sudden step c has its former value: the delay's growth looked like a queue.
     fn follow_step(&mut self, now: Instant) {
-        let most = self
-            .past
-            .iter()
-            .fold(0.0f64, |most, &(_, capacity)| most.max(capacity));
-        let has_yielded = self.rate < YIELDED * most;
+        let (rate, past) = (self.rate, &self.past);
+        let has_yielded = || past.iter().any(|&(_, capacity)| rate < YIELDED * capacity);
         let Some(Step { since, is_sudden }) = self.queue.follow_step(now, self.jitter, has_yielded)
         else {
             return;

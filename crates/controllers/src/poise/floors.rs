@@ -74,7 +74,7 @@ impl Floors {
         now: Instant,
         base_millis: f64,
         jitter: Duration,
-        has_yielded: bool,
+        has_yielded: impl FnOnce() -> bool,
     ) -> Option<Step> {
         let span = LEVEL_SPAN.max(jitter * LEVEL_JITTERS);
         let jitter_millis = jitter.as_millis_f64();
@@ -87,9 +87,9 @@ impl Floors {
             .and_then(|index| self.kept.get(index))
             .is_some_and(|&(_, earlier)| level - earlier > least_step);
         let is_in_vain = || {
-            has_yielded
-                && level - base_millis > least_step
+            level - base_millis > least_step
                 && self.level(now, span * 2, jitter_millis).is_some()
+                && has_yielded()
         };
         (is_sudden || is_in_vain()).then_some(Step { since, is_sudden })
     }
@@ -137,12 +137,9 @@ mod tests {
     }
 
     fn step(floors: &Floors, now: u64, jitter_millis: u64, has_yielded: bool) -> Option<Step> {
-        floors.step(
-            at(now),
-            20.0,
-            Duration::from_millis(jitter_millis),
-            has_yielded,
-        )
+        floors.step(at(now), 20.0, Duration::from_millis(jitter_millis), || {
+            has_yielded
+        })
     }
 
     #[test]

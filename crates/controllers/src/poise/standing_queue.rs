@@ -62,7 +62,7 @@ impl StandingQueue {
         &mut self,
         now: Instant,
         jitter: Duration,
-        has_yielded: bool,
+        has_yielded: impl FnOnce() -> bool,
     ) -> Option<Step> {
         let (&(_, base), &(_, floor)) = (self.bases.front()?, self.delays.front()?);
         let step = self.floors.step(now, base, jitter, has_yielded)?;
@@ -172,7 +172,7 @@ mod tests {
             let now = at(millis + 50);
             queue.on_packet(at(millis), 70.0);
             queue.measure(now, NO_JITTER);
-            if let Some(step) = queue.follow_step(now, NO_JITTER, false) {
+            if let Some(step) = queue.follow_step(now, NO_JITTER, || false) {
                 assert!(step.is_sudden && stepped_at.is_none());
                 stepped_at = Some(millis);
             } else if millis > 6_050 && stepped_at.is_none() {
