@@ -13,6 +13,9 @@ const ADMISSION: Duration = Duration::from_secs(1);
 /// Minimum time between two reads of the kernel's table of sockets.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Number of times that the table is read for a source that it lacks. The kernel returns a page at
+/// a time, and skips a socket of the next page if one of the pages before was closed meanwhile.
+const READS: usize = 4;
 /// Number of free ports that are tried.
 const TRIES: usize = 8;
 
@@ -30,6 +33,14 @@ struct Owned {
     address: Ipv4Addr,
     port: u16,
     user: u32,
+}
+
+impl Owned {
+    /// Returns whether the socket may have sent a datagram from this address.
+    fn may_send_from(&self, from: SocketAddr) -> bool {
+        let is_bound_to = |address| self.address == address || self.address.is_unspecified();
+        self.port == from.port() && matches!(from.ip(), IpAddr::V4(ip) if is_bound_to(ip))
+    }
 }
 
 impl SameUser {
@@ -73,7 +84,7 @@ impl SameUser {
         let is_old = self.looked_at.is_none_or(|at| now >= at + LOOK_INTERVAL);
         if is_old {
             self.looked_at = Some(now);
-            self.table = owned(&sockets());
+            self.table = table_with(source, sockets);
         }
         is_of_user(source, rustix::process::getuid().as_raw(), &self.table)
     }
@@ -100,6 +111,18 @@ pub(super) fn bind_to_keep(address: SocketAddr) -> io::Result<UdpSocket> {
     }
 }
 
+/// Returns the table of sockets, read again while it lacks the source, and [`READS`] times at most.
+fn table_with(source: SocketAddr, mut sockets: impl FnMut() -> String) -> Vec<Owned> {
+    let mut table = Vec::new();
+    for _ in 0..READS {
+        table = owned(&sockets());
+        if table.iter().any(|owned| owned.may_send_from(source)) {
+            break;
+        }
+    }
+    table
+}
+
 /// Returns the kernel's table of UDP sockets.
 fn sockets() -> String {
     fs::read_to_string("/proc/net/udp").unwrap_or_default()
@@ -123,15 +146,9 @@ fn owned(sockets: &str) -> Vec<Owned> {
 /// Returns whether all sockets that may have sent from this address belong to the user, and at
 /// least one exists.
 fn is_of_user(from: SocketAddr, user: u32, table: &[Owned]) -> bool {
-    let IpAddr::V4(address) = from.ip() else {
-        return false;
-    };
-    let is_it = |owned: &&Owned| {
-        owned.port == from.port() && (owned.address == address || owned.address.is_unspecified())
-    };
     let mut owners = table
         .iter()
-        .filter(is_it)
+        .filter(|owned| owned.may_send_from(from))
         .map(|owned| owned.user)
         .peekable();
     owners.peek().is_some() && owners.all(|owner| owner == user)
@@ -188,6 +205,28 @@ mod tests {
         assert!(is_of_user(address, user, &table));
         assert!(!is_of_user(address, user + 1, &table));
         assert!(!is_of_user(address, user, &[]), "nobody has it");
+    }
+
+    #[test]
+    fn a_socket_that_the_kernel_skipped_is_found_by_another_read() {
+        let (_socket, address) = socket();
+        let mut reads = 0;
+        let table = table_with(address, || {
+            reads += 1;
+            if reads == 2 { sockets() } else { String::new() }
+        });
+        assert_eq!(reads, 2, "it stops when the source is there");
+        assert!(is_of_user(
+            address,
+            rustix::process::getuid().as_raw(),
+            &table
+        ));
+        let mut reads = 0;
+        table_with(address, || {
+            reads += 1;
+            String::new()
+        });
+        assert_eq!(reads, READS, "a flood costs a bounded number");
     }
 
     #[test]
