@@ -28,10 +28,14 @@
 //! 9. Until the first excess, c grows by a half each round trip, and pacing is at twice the rate.
 //!    It begins with the rate of a source that does not follow.
 //!
-//! Limits: beside a flow that fills the queue it keeps an eighth, as Copa, GCC and SCReAM do.
-//! Whether others yield cannot be seen by yielding first: beside a constant rate the queue drains
-//! as slowly.
+//! 10. A queue that keeps growing although the rate has yielded is filled by elastic cross traffic
+//!     ([`cross_traffic`]). Beside it, c grows by a packet a round trip and is multiplied by 0.7
+//!     after losses. Each 8 s half of c for two queues and a round trip shows whether others fill
+//!     the queue still.
+//!
+//! Limits: BBR holds a short queue level; that looks like a path of small capacity.
 
+mod cross_traffic;
 mod floors;
 mod losses;
 mod options;
@@ -48,6 +52,7 @@ use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::one_way_delay::one_way_delay_millis;
+use cross_traffic::{CrossTraffic, Sight};
 use floors::Step;
 use losses::{Marks, RoundOfLosses};
 use options::Settings;
@@ -97,17 +102,35 @@ const LONGEST_STEP: Duration = Duration::from_millis(200);
 const YIELDED: f64 = 0.4;
 const PAST_SPAN: Duration = Duration::from_secs(2);
 const PAST_SPACING: Duration = Duration::from_millis(10);
+/// Most that own packets explain beyond the jitter: a flow that has starved has a long target.
+const MOST_OWN_MILLIS: f64 = 10.0;
+/// Factor of c at a loss, and packets a round trip between losses, while others are elastic.
+const COMPETING_DECREASE: f64 = 0.7;
+const COMPETING_INCREASE: f64 = 1.0;
+/// Time between two tests for elastic traffic that has ended.
+const COMPETING_SPAN: Duration = Duration::from_secs(8);
+/// The rate by c in such a test, its longest time, and the part of the queue that others leave.
+const TEST_GAIN: f64 = 0.5;
+const LONGEST_TEST: Duration = Duration::from_secs(2);
+const LEFT_BY_OTHERS: f64 = 0.3;
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Poise::new(config))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Startup,
     Steady,
     /// The queue drains until then, to show the path without it.
     Drain(Instant),
+    /// Others are elastic, until a test at that time.
+    Compete(Instant),
+    /// A test whether they still are. The queue, in milliseconds, was that one before.
+    Test {
+        until: Instant,
+        queue_millis: f64,
+    },
 }
 
 #[derive(Debug)]
@@ -137,6 +160,10 @@ struct Poise {
     growth: Growth,
     losses: RoundOfLosses,
     marks: Marks,
+    cross_traffic: CrossTraffic,
+    /// End of the round trip that answers one loss.
+    answered_until: Instant,
+    stood_at: Instant,
 }
 
 /// State of rule 4, in round trips.
@@ -180,13 +207,23 @@ impl Poise {
             growth: Growth::NONE,
             losses: RoundOfLosses::default(),
             marks: Marks::default(),
+            cross_traffic: CrossTraffic::default(),
+            answered_until: Instant::ZERO,
+            stood_at: Instant::ZERO,
         }
     }
 
     /// Returns q* in milliseconds (rule 1).
     fn target_millis(&self) -> f64 {
-        let own_millis = 1e3 * self.settings.packets * self.packet_bits / self.capacity.max(1.0);
+        self.target_with(self.own_millis())
+    }
+
+    fn target_with(&self, own_millis: f64) -> f64 {
         self.settings.queue_millis + own_millis + self.jitter.as_millis_f64() / 2.0
+    }
+
+    fn own_millis(&self) -> f64 {
+        1e3 * self.settings.packets * self.packet_bits / self.capacity.max(1.0)
     }
 
     /// Returns by how much the queue will exceed q*, in milliseconds (rule 2).
@@ -212,17 +249,26 @@ impl Poise {
         self.updated_at = Some(now);
         let rates = self.rates();
         let is_standing = self.queue.millis() > self.target_millis();
+        if is_standing {
+            self.stood_at = now;
+        }
         match self.phase {
             Phase::Startup if self.excess_millis() > 0.0 => self.end_startup(rates),
             Phase::Startup => self.start(rounds, rates),
             Phase::Drain(until) if now < until => {}
             Phase::Drain(_) => self.phase = Phase::Steady,
+            Phase::Compete(until) => self.compete(now, until, rounds, rates),
+            Phase::Test {
+                until,
+                queue_millis,
+            } => self.test(now, until, queue_millis),
             Phase::Steady if is_standing => self.follow(rounds, rates),
             Phase::Steady => self.grow(rounds, rates),
         }
         self.answer_losses(now, rates);
         self.answer_marks(now);
         self.look_at_base(now);
+        self.look_at_cross_traffic(now);
         self.capacity = self.capacity.clamp(self.min_rate, self.max_rate);
         self.rate = (self.capacity * self.gain()).clamp(self.min_rate, self.max_rate);
         self.remember(now);
@@ -326,6 +372,65 @@ impl Poise {
         }
     }
 
+    /// Rule 10.
+    fn look_at_cross_traffic(&mut self, now: Instant) {
+        if !self.settings.competes || !matches!(self.phase, Phase::Steady | Phase::Drain(_)) {
+            return;
+        }
+        let most_own_millis = MOST_OWN_MILLIS + self.jitter.as_millis_f64();
+        let sight = Sight {
+            queue_millis: self.queue.millis(),
+            target_millis: self.target_with(self.own_millis().min(most_own_millis)),
+            capacity: self.capacity,
+            rate: self.rate,
+            min_rate: self.min_rate,
+        };
+        if self.cross_traffic.is_elastic(now, sight) {
+            let former = self.cross_traffic.former_capacity().unwrap_or_default();
+            self.capacity = self.capacity.max(former);
+            self.phase = Phase::Compete(now + COMPETING_SPAN);
+        }
+    }
+
+    /// Rule 10: growth as TCP's.
+    fn compete(&mut self, now: Instant, until: Instant, rounds: f64, rates: Option<Rates>) {
+        if now > self.stood_at + COMPETING_SPAN / 2 {
+            self.end_competition();
+        } else if now > until && self.stood_at == now {
+            let two_queues = Duration::from_nanos((self.queue.millis() * 2e6) as u64);
+            self.phase = Phase::Test {
+                until: now + (self.round_trip + two_queues).min(LONGEST_TEST),
+                queue_millis: self.queue.millis(),
+            };
+        } else if rates.is_some_and(|rates| rates.sent > USED * self.rate) {
+            let packet_rate = self.packet_bits / self.round_trip.as_secs_f64();
+            self.capacity += COMPETING_INCREASE * rounds * packet_rate;
+        }
+    }
+
+    /// Rule 10: without elastic traffic the queue drains when this flow yields.
+    fn test(&mut self, now: Instant, until: Instant, queue_millis: f64) {
+        if self.queue.millis() < (LEFT_BY_OTHERS * queue_millis).max(self.target_millis()) {
+            self.end_competition();
+        } else if now > until {
+            self.phase = Phase::Compete(now + COMPETING_SPAN);
+        }
+    }
+
+    fn end_competition(&mut self) {
+        self.phase = Phase::Steady;
+        self.cross_traffic.on_end();
+        self.counts_from = self.recent.newest().unwrap_or(self.counts_from);
+    }
+
+    /// Rule 10: one answer for the losses of a round trip.
+    fn answer_loss_of_round(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Compete(_)) && now >= self.answered_until {
+            self.answered_until = now + self.round_trip;
+            self.capacity *= COMPETING_DECREASE;
+        }
+    }
+
     /// Rule 7. After a sudden step c has its former value: the delay's growth looked like a queue.
     fn follow_step(&mut self, now: Instant) {
         let (rate, past) = (self.rate, &self.past);
@@ -364,7 +469,8 @@ impl Poise {
     /// Returns the rate by c (rule 2).
     fn gain(&self) -> f64 {
         match self.phase {
-            Phase::Startup => 1.0,
+            Phase::Startup | Phase::Compete(_) => 1.0,
+            Phase::Test { .. } => TEST_GAIN,
             Phase::Drain(_) => DRAIN_GAIN,
             Phase::Steady => {
                 let drain = self.settings.drain.max(self.round_trip).as_millis_f64();
@@ -404,6 +510,9 @@ impl CongestionController for Poise {
     ) {
         self.round_trip = feedback.rtt.smoothed().max(LEAST_ROUND_TRIP);
         self.jitter = feedback.rtt.jitter();
+        if !feedback.lost.is_empty() {
+            self.answer_loss_of_round(now);
+        }
         self.losses
             .on_report(feedback.acked.len(), feedback.lost.len());
         self.marks
@@ -484,6 +593,8 @@ impl CongestionController for Poise {
             Phase::Startup => "Startup",
             Phase::Steady => "Steady",
             Phase::Drain(_) => "Drain",
+            Phase::Compete(_) => "Compete",
+            Phase::Test { .. } => "Test",
         }
     }
 }

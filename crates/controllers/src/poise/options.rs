@@ -54,9 +54,14 @@ const STEPS: AlgorithmOption = AlgorithmOption::words(
     "whether a delay that has stepped up and is level becomes the path's",
     &["on", "off"],
 );
+const COMPETE: AlgorithmOption = AlgorithmOption::words(
+    "compete",
+    "whether losses alone limit the rate beside flows that fill the queue",
+    &["on", "off"],
+);
 
 pub(crate) const OPTIONS: &[AlgorithmOption] = &[
-    QUEUE, PACKETS, DRAIN, AHEAD, INCREASE, GROWTH, CALM, SHARE, PACE, BOUNDS, STEPS,
+    QUEUE, PACKETS, DRAIN, AHEAD, INCREASE, GROWTH, CALM, SHARE, PACE, BOUNDS, STEPS, COMPETE,
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +77,7 @@ pub(super) struct Settings {
     pub(super) pace: f64,
     pub(super) has_bounds: bool,
     pub(super) has_steps: bool,
+    pub(super) competes: bool,
 }
 
 impl Settings {
@@ -88,6 +94,7 @@ impl Settings {
             pace: options.number(&PACE),
             has_bounds: options.word(&BOUNDS) == "on",
             has_steps: options.word(&STEPS) == "on",
+            competes: options.word(&COMPETE) == "on",
         }
     }
 }

@@ -284,14 +284,75 @@ fn property_a_halving_costs_no_packet() {
     assert!(run[0].rate_between(43, 60) > CAPACITY.mul_f64(0.85));
 }
 
-/// In one and four products of queue. The module's text says why it is no more.
 #[test]
-fn property_beside_reno_a_sixtieth_is_left() {
-    for queue_millis in [50, 200] {
+fn rule_10_packets_of_growth_and_one_answer_for_losses_of_a_round_trip() {
+    let at = Instant::from_secs;
+    let mut poise = with_queue(poise(""), 100.0, 0.0);
+    poise.round_trip = Duration::from_millis(200);
+    poise.phase = Phase::Compete(at(8));
+    poise.stood_at = at(1);
+    poise.compete(at(1), at(8), 0.5, rates(MEGABIT, MEGABIT));
+    // Half of a packet in 200 ms.
+    near(poise.capacity, MEGABIT + 0.5 * 1e4 / 0.2);
+    poise.compete(at(1), at(8), 0.5, rates(0.5 * MEGABIT, 0.5 * MEGABIT));
+    near(poise.capacity, MEGABIT + 0.5 * 1e4 / 0.2);
+    near(poise.gain(), 1.0);
+    poise.capacity = MEGABIT;
+    for millis in [2_000, 2_199, 2_200] {
+        poise.answer_loss_of_round(Instant::from_millis(millis));
+    }
+    near(poise.capacity, 0.49 * MEGABIT);
+}
+
+#[test]
+fn rule_10_a_test_ends_it_if_the_queue_drains() {
+    let at = Instant::from_secs;
+    for (left_millis, expected) in [(29.0, Phase::Steady), (31.0, Phase::Compete(at(11)))] {
+        let mut poise = with_queue(poise(""), 100.0, 0.0);
+        poise.stood_at = at(2);
+        poise.compete(at(2), at(1), 0.1, rates(MEGABIT, MEGABIT));
+        let until = at(2) + poise.round_trip + Duration::from_millis(200);
+        let test = Phase::Test {
+            until,
+            queue_millis: 100.0,
+        };
+        assert_eq!(poise.phase, test);
+        near(poise.gain(), TEST_GAIN);
+        let mut after = with_queue(poise, left_millis, 0.0);
+        after.test(at(3), until, 100.0);
+        assert_eq!(after.phase, expected, "{left_millis}");
+    }
+}
+
+#[test]
+fn rule_10_four_seconds_without_a_queue_end_it() {
+    let mut poise = poise("");
+    poise.phase = Phase::Compete(Instant::from_secs(8));
+    poise.compete(
+        Instant::from_millis(4_001),
+        Instant::from_secs(8),
+        0.1,
+        None,
+    );
+    assert_eq!(poise.phase, Phase::Steady);
+}
+
+/// In one and four products of queue.
+#[test]
+fn property_a_share_beside_reno_and_cubic() {
+    for (queue_millis, rival, least) in [
+        (50, "new-reno", 0.3),
+        (50, "cubic", 0.3),
+        (200, "new-reno", 0.3),
+        (200, "cubic", 0.2),
+    ] {
         let link: Link = ten_megabits(queue_millis);
-        let flows = [("poise", VIDEO, 0), ("new-reno", GREEDY, 10)];
+        let flows = [("poise", VIDEO, 0), (rival, GREEDY, 10)];
         let run = run_flows(link, &bed_config(4), &flows, 120);
         let share = Measures::of(&run[0], 60, 120).utilisation;
-        assert!(share > 0.015, "{queue_millis}: {share}");
+        assert!(
+            (least..0.7).contains(&share),
+            "{rival}, {queue_millis} ms: {share}"
+        );
     }
 }
