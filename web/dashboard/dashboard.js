@@ -1,5 +1,6 @@
 // The dashboard: news once a second, for as many streams as there are.
 
+import { Air } from './air.js';
 import { chooseSpan } from './charts.js';
 import { showEvents } from './events.js';
 import { Feed } from './feed.js';
@@ -15,6 +16,7 @@ const RETRY_MS = 2_000;
 const byId = (id) => document.getElementById(id);
 const views = new Map();
 let feed;
+let air;
 
 function showTotals(total) {
   const totals = byId('totals');
@@ -53,8 +55,13 @@ function showStreams(status) {
 
 function showStatus() {
   const status = feed.status();
-  if (!status || document.hidden) return;
-  document.title = `Anabranch ${status.role}`;
+  if (!status) return;
+  // A page in the background still has a title and a sound.
+  if (document.hidden) {
+    air.update(status);
+    return;
+  }
+  air.update(status);
   setText(byId('role'), status.role);
   showTotals(status.total);
   showStreams(status);
@@ -67,7 +74,7 @@ function showStatus() {
 function showNews() {
   const silence = feed.silence();
   const [tone, text] = (() => {
-    if (silence < PATIENCE) return ['good', 'live'];
+    if (silence < PATIENCE) return ['good', 'up to date'];
     if (silence === Infinity) return ['warn', 'connecting'];
     return ['bad', `no news for ${span(silence)}; asking again`];
   })();
@@ -97,6 +104,7 @@ async function begin() {
   }
   byId('events-title').append(term('events'));
   chooseSpans();
+  air = new Air();
   feed = new Feed((kind) => (kind === 'events' ? showEvents(feed.events) : showStatus()));
   setInterval(showNews, 500);
   document.addEventListener('visibilitychange', showStatus);

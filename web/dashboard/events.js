@@ -28,6 +28,9 @@ const KINDS = {
   'all-links-down': () => ['bad', 'no path delivers packets'],
   'source-gone': () => ['bad', 'the paths work, but no frame arrives'],
   recovered: (event) => ['good', `works again after ${event.lasted_s.toFixed(1)} s`],
+  picture: (event) => [
+    { fine: 'good', impaired: 'warn' }[event.state] ?? 'bad', `picture ${event.text}`,
+  ],
   'output-failed': (event) => ['bad', `output ${event.output} failed: ${event.reason}`],
   'output-resumed': (event) => [
     'good', `output ${event.output} is written again after ${span(event.failed_for_s)}`,

@@ -39,7 +39,10 @@ function stateOf(stream) {
   if (!stream || !stream.connected) return ['bad', 'offline'];
   const isEveryDown = stream.paths.length > 0 && stream.paths.every(isDown);
   if (isEveryDown) return ['bad', 'no link'];
-  if (stream.paths.some((path) => path.state !== 'active')) return ['warn', 'weak'];
+  const tones = { impaired: 'warn', gone: 'bad' };
+  const picture = stream.picture?.state;
+  if (tones[picture]) return [tones[picture], picture];
+  if (!picture && stream.paths.some((path) => path.state !== 'active')) return ['warn', 'weak'];
   return ['good', 'live'];
 }
 

@@ -1,5 +1,6 @@
 // One stream: its figures, its paths as a table, charts, and why packets were sent.
 
+import { pictureState } from './air.js';
 import { Chart, chartKinds } from './charts.js';
 import {
   UNKNOWN, count, element, megabits, milliseconds, percent, sample, setText, short, span,
@@ -18,6 +19,8 @@ function pathState(path) {
 
 /** The state of a stream in words, and its tone. */
 function streamState(stream) {
+  const picture = pictureState(stream);
+  if (picture) return picture;
   if (stream.connected && stream.paths.length > 0
     && stream.paths.every((path) => path.state === 'out' || path.state === 'removed')) {
     return ['bad', 'no path delivers'];

@@ -104,6 +104,24 @@ describe('a sender over two links', () => {
     assert.deepEqual(problems, []);
   });
 
+  it('says in header and title that the picture has gone, and that it is back', async () => {
+    const { page, problems } = await open(browser, url, { viewport: { width: 360, height: 740 } });
+    const air = page.locator('#air');
+    await page.locator('#air[data-tone="good"]', { hasText: 'picture fine' }).waitFor(LIMIT);
+    assert.ok((await air.boundingBox()).y < 200, 'it is at the top of a phone');
+    await page.getByRole('button', { name: 'sound' }).click();
+    for (const link of ['wifi', 'lte']) emulate.say(`${link} down`);
+    await page.locator('#air[data-tone="bad"]', { hasText: 'no path delivers' }).waitFor(LIMIT);
+    assert.match(await page.title(), /^✖ /);
+    await page.locator('#events li', { hasText: 'picture gone' }).first().waitFor(LIMIT);
+    await keep(page, 'picture-gone');
+    for (const link of ['wifi', 'lte']) emulate.say(`${link} up`);
+    await page.locator('#air[data-tone="good"]').waitFor(LIMIT);
+    await page.locator('#events li', { hasText: 'picture fine' }).first().waitFor(LIMIT);
+    assert.doesNotMatch(await page.title(), /✖/);
+    assert.deepEqual(problems, []);
+  });
+
   for (const [width, height] of [[360, 740], [1280, 800], [3840, 2160]]) {
     for (const colorScheme of ['light', 'dark']) {
       it(`fits ${width} pixels and is accessible, ${colorScheme}`, async () => {
@@ -244,11 +262,11 @@ describe('a receiver of three streams', () => {
     const { page, problems } = await open(browser, url, {
       viewport: { width: 1920, height: 1080 },
     });
-    await page.locator('#news', { hasText: 'live' }).waitFor(LIMIT);
+    await page.locator('#news', { hasText: 'up to date' }).waitFor(LIMIT);
     play();
     for (const name of names) {
       const stream = page.getByRole('region', { name });
-      await stream.locator('.state', { hasText: 'connected' }).first().waitFor(LIMIT);
+      await stream.locator('.state', { hasText: /fine|connected/ }).first().waitFor(LIMIT);
       await stream.locator('canvas[role="img"]').waitFor(LIMIT);
     }
     const tops = await page.locator('.stream').evaluateAll((all) => all
@@ -334,13 +352,13 @@ describe('a program that is restarted', () => {
     assert.equal(refused.status, 401);
     const { page, problems } = await open(browser, `${url}?token=${secret}`);
     assert.equal(page.url(), url, 'the token stays in the address');
-    await page.locator('#news', { hasText: 'live' }).waitFor(LIMIT);
+    await page.locator('#news', { hasText: 'up to date' }).waitFor(LIMIT);
     await page.getByText('No session yet').waitFor(LIMIT);
     assert.deepEqual(problems, []);
     await first.stop();
     await page.locator('#news', { hasText: 'no news' }).waitFor(LIMIT);
     await start();
-    await page.locator('#news', { hasText: 'live' }).waitFor(LIMIT);
+    await page.locator('#news', { hasText: 'up to date' }).waitFor(LIMIT);
     // While the program is away, the browser itself reports that it cannot connect.
     const others = problems.filter((problem) => !problem.includes('net::ERR_'));
     assert.deepEqual(others, []);

@@ -39,7 +39,8 @@ pub(crate) struct ObserveArguments {
     qlog: Option<PathBuf>,
     /// Run this command with `sh -c` on each event. $ANABRANCH_EVENT is connected, ended,
     /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
-    /// udp-blocked, peer-left, output-failed, output-resumed or machine-slow.
+    /// picture-fine, picture-impaired, picture-gone, udp-blocked, peer-left, output-failed,
+    /// output-resumed or machine-slow.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Begin each line on standard error with its time and level, on a terminal too.

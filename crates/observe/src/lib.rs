@@ -24,6 +24,7 @@ mod noalbs;
 mod outage;
 mod outputs;
 mod pages;
+mod picture;
 mod qlog;
 pub mod sampler;
 mod server;
@@ -63,6 +64,7 @@ use thumbnail::KeyFrames;
 pub use access::Token;
 pub use hosts::HostName;
 pub use outputs::{ConnectionLook, OutputLook};
+pub use picture::{Picture, PictureCause, PictureState};
 pub use server::target_line;
 pub use stats::StatsName;
 pub use stream_event::{Cause, StreamEvent};
@@ -441,13 +443,13 @@ impl Sinks {
             if let Some(qlog) = &self.qlog {
                 qlog.on_looks(&looks);
             }
+            sampler.on_slow_seconds(self.shared.slow_seconds.load(Ordering::Relaxed));
             self.emit(sampler.sample(now, looks));
             self.shared.outputs.sample(now);
             if now >= stated_at + INTERVAL || is_over {
                 let mut status = sampler.state(now);
                 let tunnelled = self.shared.tunnelled.lock();
                 status.total.tunnelled = *tunnelled.unwrap_or_else(PoisonError::into_inner);
-                status.slow_seconds = self.shared.slow_seconds.load(Ordering::Relaxed);
                 status.outputs = self.shared.outputs.state();
                 let status = Arc::new(status);
                 self.shared.publish(Arc::clone(&status));

@@ -1,12 +1,13 @@
 //! Status in the shapes of two servers that NOALBS can poll, in one object. Its `OpenIRL` reads
 //! `publisher`, which has the links of a bonded stream (`peers`). Its `Belabox` reads `publishers`
-//! by name. Rates are in kbit/s, times in milliseconds. A stream that is not connected is left out,
-//! which means offline in both.
+//! by name. Rates are in kbit/s, times in milliseconds. A stream that is not connected, or whose
+//! picture has gone, is left out, which means offline in both.
 //!
 //! Sources: `src/stream_servers/openirl.rs` and `belabox.rs` of NOALBS 2.
 
 use serde_json::{Map, Value, json};
 
+use super::picture::PictureState;
 use super::status::{Path, Status, Stream};
 
 /// Returns the status with the fields for NOALBS. `publisher` describes the stream `wanted`, or the
@@ -16,7 +17,7 @@ pub(super) fn with_publishers(status: &Status, wanted: Option<&str>) -> Value {
         Ok(Value::Object(object)) => object,
         _ => Map::new(),
     };
-    let connected = status.streams.iter().filter(|stream| stream.connected);
+    let connected = status.streams.iter().filter(|stream| is_on_air(stream));
     let publishers: Map<String, Value> = connected
         .clone()
         .map(|stream| (stream.name.clone(), publisher(stream)))
@@ -35,6 +36,12 @@ pub(super) fn with_publishers(status: &Status, wanted: Option<&str>) -> Value {
     let publishers: Map<String, Value> = publishers.collect();
     object.insert("publishers".to_owned(), publishers.into());
     Value::Object(object)
+}
+
+/// Returns whether a viewer sees a moving picture.
+fn is_on_air(stream: &Stream) -> bool {
+    let picture = stream.picture.as_ref();
+    stream.connected && picture.is_none_or(|picture| picture.state != PictureState::Gone)
 }
 
 /// Adds a round-trip time of zero if it is unknown, because `Belabox` requires the field.
@@ -96,6 +103,7 @@ fn kilobits(rate_bps: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::Picture;
     use crate::status::{Spread, StreamCounters};
 
     fn spread(avg: f64) -> Spread {
@@ -163,6 +171,19 @@ mod tests {
         let object = with_publishers(&status, None);
         assert!(object["publisher"].get("rtt").is_none(), "{object}");
         assert_eq!(object["publishers"]["camera"]["rtt"].as_f64(), Some(0.0));
+    }
+
+    #[test]
+    fn a_picture_that_has_gone_is_offline() {
+        let mut status = status();
+        for (state, is_there) in [(PictureState::Impaired, true), (PictureState::Gone, false)] {
+            status.streams[0].picture = Some(Picture {
+                state,
+                ..Picture::default()
+            });
+            let object = with_publishers(&status, None);
+            assert_eq!(object["publishers"].get("camera").is_some(), is_there);
+        }
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Outage {
         }
     }
 
+    /// Returns the cause of the present outage.
+    pub(super) fn present(&self) -> Option<Cause> {
+        self.current.map(|(cause, _)| cause)
+    }
+
     fn cause(&self, seen: &Snapshot) -> Option<Cause> {
         let mut states = seen.paths.iter().map(PathSnapshot::state);
         if !seen.paths.is_empty() && states.all(|state| !state.is_usable()) {

@@ -29,10 +29,11 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 20] = [
+const FILES: [File; 21] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
+    file!("/air.js", SCRIPT, "dashboard/air.js"),
     file!("/charts.js", SCRIPT, "dashboard/charts.js"),
     file!("/events.js", SCRIPT, "dashboard/events.js"),
     file!("/feed.js", SCRIPT, "dashboard/feed.js"),

@@ -21,6 +21,7 @@ pub struct Sampler {
     sent: RateMeter,
     received: RateMeter,
     delivered: RateMeter,
+    slow_seconds: u64,
 }
 
 impl Sampler {
@@ -32,6 +33,11 @@ impl Sampler {
             stated_at: now,
             ..Sampler::default()
         }
+    }
+
+    /// Sets the number of seconds so far in which the machine was too slow.
+    pub(super) fn on_slow_seconds(&mut self, count: u64) {
+        self.slow_seconds = count;
     }
 
     /// Takes a sample. Returns the events since the last one.
@@ -53,7 +59,7 @@ impl Sampler {
                 self.streams.push(Tracked::new(look.name.clone()));
                 self.streams.len() - 1
             });
-            let bits = self.streams[index].sample(look, &mut seen);
+            let bits = self.streams[index].sample(look, self.slow_seconds, &mut seen);
             sum = sum.plus(bits);
         }
         self.sent.add(sum.sent, span_s);
@@ -92,7 +98,7 @@ impl Sampler {
             interval_s: interval.as_secs_f64(),
             role: self.role.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            slow_seconds: 0,
+            slow_seconds: self.slow_seconds,
             total: Total {
                 stream_count: streams.len(),
                 sent_rate_bps: self.sent.take(),

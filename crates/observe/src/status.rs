@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::picture::Picture;
+
 /// Status of a program in one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -199,6 +201,9 @@ pub struct Stream {
     /// Delay that both ends agreed on for media; none before the session and for other content.
     #[serde(default)]
     pub latency_s: Option<f64>,
+    /// Picture of the last ten seconds; none before its first frame and for other content.
+    #[serde(default)]
+    pub picture: Option<Picture>,
     /// Target bitrate of the encoder.
     pub target_rate_bps: u64,
     /// Rate of the encoder's frames.

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use anabranch_net::{Clock, Event};
 use serde::Serialize;
 
+use super::picture::{PictureCause, PictureState};
+
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -101,6 +103,15 @@ pub enum StreamEvent {
         from: Cause,
         /// Duration of the outage.
         lasted_s: f64,
+    },
+    /// The picture has another state.
+    Picture {
+        /// State of the last ten seconds.
+        state: PictureState,
+        /// Cause, if it is not fine.
+        cause: Option<PictureCause>,
+        /// State, numbers and cause in words.
+        text: String,
     },
     /// An output cannot be written, and is retried.
     OutputFailed {
@@ -224,6 +235,7 @@ impl StreamEvent {
             StreamEvent::UdpBlocked { .. } => "udp-blocked",
             StreamEvent::PeerLeft => "peer-left",
             StreamEvent::CapReached { .. } => "cap-reached",
+            StreamEvent::Picture { state, .. } => state.word(),
             StreamEvent::OutputFailed { .. } => "output-failed",
             StreamEvent::OutputResumed { .. } => "output-resumed",
             StreamEvent::PathProblem { .. } => "path-problem",

@@ -10,6 +10,7 @@ use anabranch_units::{DataRate, Instant};
 
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
+use super::picture::{Circumstances, Picture, PictureWatch};
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Spread, Stream, StreamCounters};
 use super::stream_event::StreamEvent;
@@ -55,6 +56,8 @@ pub(super) struct Tracked {
     reasons_before: ReasonCounts,
     paths: Vec<TrackedPath>,
     outage: Outage,
+    picture: PictureWatch,
+    slow_seconds: u64,
 }
 
 /// Start of the counters, and the number of earlier sessions that they include.
@@ -105,6 +108,7 @@ impl Tracked {
         }
         let session = self.session;
         self.outage = Outage::default();
+        self.picture = PictureWatch::default();
         self.say(seen, StreamEvent::SessionEnded { session });
     }
 
@@ -113,7 +117,7 @@ impl Tracked {
     }
 
     /// Takes a sample.
-    pub(super) fn sample(&mut self, look: Look, seen: &mut Vec<Seen>) -> Bits {
+    pub(super) fn sample(&mut self, look: Look, slow_seconds: u64, seen: &mut Vec<Seen>) -> Bits {
         let Look {
             path_names,
             snapshot,
@@ -125,6 +129,7 @@ impl Tracked {
         self.foreign = foreign;
         self.flows = flows;
         self.is_here = true;
+        self.slow_seconds = slow_seconds;
         let mut since = self.last.at;
         if let Some(connected_at) = snapshot.connected_at {
             since = self.detect_session(connected_at, &snapshot, seen);
@@ -174,16 +179,46 @@ impl Tracked {
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
-        // The link states of other protocols are unknown, and a peer that has left is silent.
+        self.detect_outage(&snapshot, seen);
+        self.last = snapshot;
+        self.watch_picture(seen);
+        bits
+    }
+
+    /// The link states of other protocols are unknown, and a peer that has left is silent.
+    fn detect_outage(&mut self, snapshot: &Snapshot, seen: &mut Vec<Seen>) {
         if snapshot.connected_at.is_some()
             && snapshot.peer_left_at.is_none()
             && self.foreign.is_none()
-            && let Some(stream_event) = self.outage.see(&snapshot)
+            && let Some(stream_event) = self.outage.see(snapshot)
         {
             self.say(seen, stream_event);
         }
-        self.last = snapshot;
-        bits
+    }
+
+    fn watch_picture(&mut self, seen: &mut Vec<Seen>) {
+        let mut watch = core::mem::take(&mut self.picture);
+        if let Some(picture) = watch.see(&self.last, self.circumstances()) {
+            let Picture {
+                state, cause, text, ..
+            } = picture;
+            self.say(seen, StreamEvent::Picture { state, cause, text });
+        }
+        self.picture = watch;
+    }
+
+    fn is_connected(&self) -> bool {
+        self.last.connected_at.is_some() && self.last.peer_left_at.is_none()
+    }
+
+    fn circumstances(&self) -> Circumstances<'_> {
+        Circumstances {
+            path_names: &self.path_names,
+            outage: self.outage.present(),
+            is_connected: self.is_connected(),
+            heard_at: self.foreign.as_ref().and_then(|foreign| foreign.heard_at),
+            slow_seconds: self.slow_seconds,
+        }
     }
 
     /// Detects another session. Returns the start of the period that the counters now cover.
@@ -254,6 +289,7 @@ impl Tracked {
                 ..tracked.state(index, name, path)
             }
         });
+        let paths: Vec<Path> = paths.collect();
         let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
         let carries = seen.session_kind.or(foreign.map(|_| SessionKind::Frames));
         Stream {
@@ -262,11 +298,12 @@ impl Tracked {
             carries: carries.map(|session_kind| cargo_name(session_kind).to_owned()),
             protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
             silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
-            connected: seen.connected_at.is_some() && seen.peer_left_at.is_none(),
+            connected: self.is_connected(),
             session: self.session,
             reset: core::mem::take(&mut self.is_reset),
             session_s: since.unwrap_or_default().as_secs_f64(),
             latency_s: seen.latency.map(|latency| latency.as_secs_f64()),
+            picture: self.picture.picture(seen, self.circumstances()),
             target_rate_bps: seen.target_bitrate.bits_per_second(),
             media_rate_bps: self.media.take(),
             sent_rate_bps: self.sent.take(),
@@ -274,7 +311,7 @@ impl Tracked {
             delivered_rate_bps: self.delivered.take(),
             sent_shares,
             counters,
-            paths: paths.collect(),
+            paths,
             flows: self.flows.clone(),
         }
     }

@@ -1,6 +1,8 @@
 //! Summary of a stream beside its paths.
 
+use anabranch_observe::PictureState;
 use anabranch_observe::status::{Status, Stream};
+use ratatui::style::{Color, Stylize};
 use ratatui::text::Line;
 
 use super::view::short;
@@ -50,7 +52,7 @@ pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
             megabits(stream.delivered_rate_bps.avg)
         ),
     };
-    vec![
+    let mut lines = vec![
         Line::raw(format!("{who}, carries {carries}; {session}")),
         Line::raw(frames),
         Line::raw(match stream.silent_s {
@@ -60,7 +62,17 @@ pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
             ),
             None => why_sent(stream),
         }),
-    ]
+    ];
+    if let Some(picture) = &stream.picture {
+        let text = format!("picture {}", picture.text);
+        let colour = match picture.state {
+            PictureState::Fine => Color::Green,
+            PictureState::Impaired => Color::Yellow,
+            PictureState::Gone => Color::Red,
+        };
+        lines.insert(0, Line::from(text.fg(colour).bold()));
+    }
+    lines
 }
 
 #[cfg(test)]
