@@ -7,6 +7,7 @@ mod held;
 mod listen;
 mod outputs;
 mod pairing;
+mod phones;
 mod places;
 mod qr_code;
 mod receivers;
@@ -200,7 +201,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     allow_many_files();
     let clock = Clock::start();
     arguments.prepare()?;
-    let plan = arguments.plan()?;
+    let mut plan = arguments.plan()?;
+    arguments.pairing.make_passphrases(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
     let observed = arguments.observe.open(stdout)?;
     let native = plan.native.as_ref();
@@ -258,6 +260,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         arguments.pairing.start(&native.receiver, native.key)?;
     }
     plan.others.iter().for_each(OtherSource::announce);
+    arguments.pairing.print_phones(&plan.others)?;
     service::ready();
     let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
     let summary = slowness::locked(&slowness).summary();

@@ -15,7 +15,7 @@ use super::claimed::Claim;
 use super::links::Links;
 use super::loopback_pair::loopback_pair;
 use super::source::Source;
-use super::srt::{SrtAddress, SrtInput, SrtOutput, SrtReceivers};
+use super::srt::{ForCallers, SrtAddress, SrtInput, SrtOutput, SrtReceivers};
 use super::srtla::Relay;
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
@@ -173,6 +173,30 @@ impl ForeignName {
                 .collect(),
             stream: self.stream.clone(),
         }
+    }
+
+    /// Returns the fields that callers of an SRT or SRTLA listener have to know; `None` for another
+    /// protocol, and if this end calls.
+    ///
+    /// # Errors
+    /// A parameter is wrong, or a passphrase cannot be read.
+    pub fn for_callers(&self) -> anyhow::Result<Option<ForCallers>> {
+        Ok(match self.protocol {
+            Protocol::Srt | Protocol::Srtla => SrtAddress::of(self)?.for_callers(),
+            Protocol::Rist | Protocol::Rtmp => None,
+        })
+    }
+
+    /// Returns the name with a passphrase from a file.
+    pub fn with_passphrase_file(mut self, file: &str) -> Self {
+        let parameter = ("passphrase_file".to_owned(), file.to_owned());
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Returns the text between the slashes and the question mark.
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// Returns the names and values behind the question mark.

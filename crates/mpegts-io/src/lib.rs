@@ -67,7 +67,7 @@ pub use playout::{Piece, Playout};
 pub use recording::{Rotation, check_container};
 pub use remux::remux;
 pub use retried::{OutputEvent, RetriedOutput};
-pub use srt::{SrtReceiver, SrtReceivers};
+pub use srt::{ForCallers, SrtReceiver, SrtReceivers};
 pub use timed_units::TimedUnits;
 pub use udp_url::PARAMETERS;
 pub use units::{FilmUnit, Reading, UnitSplitter};

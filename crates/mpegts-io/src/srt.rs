@@ -15,6 +15,7 @@ use anyhow::Context;
 
 use super::handover::{Giver, Taker, handover};
 use super::links::Links;
+pub use address::ForCallers;
 pub(super) use address::{Mode, SrtAddress};
 use calling::Calling;
 pub(super) use origins::Origins;

@@ -25,6 +25,11 @@ impl Passphrase {
         fits.then(|| Passphrase(text.to_owned()))
     }
 
+    /// Returns the text, for an owner who has to type it elsewhere.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use anabranch_mpegts_io::InputName;
 use anabranch_net::{PairingOutcome, Receiver};
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::files::make_private_folder;
@@ -15,7 +16,8 @@ use anyhow::{Context, ensure};
 use qrcode::{EcLevel, QrCode};
 
 use super::destination::{self, Destination};
-use super::listen::Sources;
+use super::listen::{OtherSource, Sources};
+use super::phones::{self, PhoneAddress};
 use super::{Arguments, Studio, qr_code};
 use crate::link::Link;
 use crate::usage::usual_folder;
@@ -37,8 +39,10 @@ const LIST_HEAD: &str = "# Senders that are let in: a line KEY [NAME [LIMIT…]]
 pub(super) struct PairArguments {
     /// Print a link, and on a terminal its QR code, for one new sender: `anabranch send FILE LINK`.
     /// It is good once and for ten minutes. The sender is added to the list of --allow-from. HOST
-    /// is this machine's name or address for senders. Makes the key and the list if there are none
-    /// [--key, --allow-from: receiver.key and senders beside `usage.json`; --listen: 0.0.0.0:7000].
+    /// is this machine's name or address for senders. Each --listen by SRT, SRTLA or RTMP also gets
+    /// links for the apps of phones, and a passphrase if it has none. Makes the key and the list if
+    /// there are none [--key, --allow-from: receiver.key and senders beside `usage.json`; --listen:
+    /// 0.0.0.0:7000].
     #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "")]
     pair: Option<String>,
@@ -93,6 +97,39 @@ impl PairArguments {
         Ok(())
     }
 
+    /// Gives listeners of SRT and SRTLA without a passphrase one of their own.
+    ///
+    /// # Errors
+    /// A file cannot be made, or a parameter of an address is wrong.
+    pub(super) fn make_passphrases(&self, sources: &mut [OtherSource]) -> anyhow::Result<()> {
+        let Some(folder) = usual_folder().filter(|_| self.is_asked()) else {
+            return Ok(());
+        };
+        for OtherSource { name, input } in sources {
+            if let InputName::Foreign(foreign) = input {
+                *foreign = phones::with_passphrase(foreign.clone(), name, &folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the links for phones of the addresses that their apps call.
+    ///
+    /// # Errors
+    /// A parameter of an address is wrong, or standard output cannot be written.
+    pub(super) fn print_phones(&self, sources: &[OtherSource]) -> anyhow::Result<()> {
+        let Some(named) = self.pair.as_deref() else {
+            return Ok(());
+        };
+        let host = host_for_senders(named);
+        for source in sources {
+            if let Some(phone) = PhoneAddress::of(source, &host)? {
+                phone.print()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Prints a link to a receiver, and has the receiver wait for its code.
     ///
     /// # Errors
@@ -128,13 +165,37 @@ impl PairArguments {
     }
 }
 
+/// Returns the host by which senders reach this machine.
+fn host_for_senders(named: &str) -> String {
+    let (host, _) = split_port(named);
+    if host.is_empty() {
+        let this_machine = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        match outward().unwrap_or(this_machine) {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        }
+    } else {
+        host.to_owned()
+    }
+}
+
+/// Splits HOST[:PORT]. IPv6 addresses with a port are in brackets.
+fn split_port(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((host, port))
+            if port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']')) =>
+        {
+            (host, Some(port))
+        }
+        _ => (text, None),
+    }
+}
+
 /// Returns where senders find a receiver that listens at `local`: the host that the user has named,
 /// or `outward`, the address of the default route.
 fn address_for_senders(host: &str, local: SocketAddr, outward: Option<IpAddr>) -> String {
     let port = local.port();
-    let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
-        port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
-    });
+    let has_port = split_port(host).1.is_some();
     match host {
         "" if local.ip().is_unspecified() => {
             let this_machine = IpAddr::V4(Ipv4Addr::LOCALHOST);

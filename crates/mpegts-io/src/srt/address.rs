@@ -43,6 +43,17 @@ pub(crate) enum Mode {
     Listener,
 }
 
+/// Fields of a listener for the programs that call it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ForCallers {
+    /// Stream ID that it expects.
+    pub stream_id: Option<String>,
+    /// Passphrase, which no log may have.
+    pub passphrase: Option<String>,
+    /// Latency that it asks for.
+    pub latency: Duration,
+}
+
 /// A parsed address.
 #[derive(Clone, Debug)]
 pub(crate) struct SrtAddress {
@@ -81,6 +92,17 @@ impl SrtAddress {
         }
         address.settings.max_bandwidth = bandwidth.get()?;
         Ok(address)
+    }
+
+    /// Returns the fields that its callers have to know; `None` if this end calls.
+    pub(crate) fn for_callers(&self) -> Option<ForCallers> {
+        let settings = &self.settings;
+        let passphrase = settings.passphrase.as_ref();
+        (self.mode == Mode::Listener).then(|| ForCallers {
+            stream_id: self.stream_id.clone(),
+            passphrase: passphrase.map(|passphrase| passphrase.reveal().to_owned()),
+            latency: settings.receive_latency,
+        })
     }
 
     /// Makes the address a listener at another place, as SRTLA's relay needs.
