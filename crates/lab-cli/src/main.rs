@@ -4,6 +4,8 @@ mod compare;
 mod contest;
 mod dominance;
 mod frontier;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod list;
 mod merge;
 mod missing;
@@ -56,6 +58,8 @@ enum Command {
     Dominance(dominance::Arguments),
     #[cfg(target_os = "linux")]
     Parity(parity::Arguments),
+    #[cfg(target_os = "linux")]
+    Kernel(kernel::Arguments),
     Plot(plot::Arguments),
     Trace(trace::Arguments),
     New(new::Arguments),
@@ -83,6 +87,8 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Dominance(arguments) => dominance::run(arguments),
         #[cfg(target_os = "linux")]
         Command::Parity(arguments) => parity::run(arguments),
+        #[cfg(target_os = "linux")]
+        Command::Kernel(arguments) => kernel::run(arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::New(arguments) => new::run(arguments),
