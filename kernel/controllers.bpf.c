@@ -8,7 +8,7 @@
  * acknowledgement. The arithmetic is that of the headers, which tests compare with
  * crates/controllers.
  *
- * The state of a connection's subflows is an entry of the map `connections`, whose key is the
+ * The state of a connection's subflows is an entry of the map `anabranch_conns`, whose key is the
  * connection of MPTCP. A connection of TCP has an entry of its own. Subflows on two processors
  * read each other's state without a lock: at worst one step is computed from an older window.
  */
@@ -35,7 +35,7 @@ struct {
 	__uint(max_entries, MAX_CONNECTIONS);
 	__type(key, u64);
 	__type(value, struct ab_connection);
-} connections SEC(".maps");
+} anabranch_conns SEC(".maps");
 
 /* State of a coupled window in its socket. */
 struct coupled {
@@ -124,7 +124,7 @@ static __attribute__((noinline)) int leave(struct coupled *coupled)
 	struct ab_connection *connection;
 	u64 key = coupled->key, others = 0;
 
-	connection = bpf_map_lookup_elem(&connections, &key);
+	connection = bpf_map_lookup_elem(&anabranch_conns, &key);
 	coupled->has_joined = 0;
 	if (!connection)
 		return 0;
@@ -133,7 +133,7 @@ static __attribute__((noinline)) int leave(struct coupled *coupled)
 	for (int i = 0; i < AB_SUBFLOWS; i++)
 		others |= connection->subflows[i].id;
 	if (!others)
-		bpf_map_delete_elem(&connections, &key);
+		bpf_map_delete_elem(&anabranch_conns, &key);
 	return 0;
 }
 
@@ -145,16 +145,16 @@ static __attribute__((noinline)) struct ab_connection *join(struct sock *sk,
 	u64 key = key_of(sk);
 
 	if (coupled->has_joined && coupled->key == key)
-		return bpf_map_lookup_elem(&connections, &key);
+		return bpf_map_lookup_elem(&anabranch_conns, &key);
 	/* A connection of MPTCP that has become one of TCP. */
 	if (coupled->has_joined)
 		leave(coupled);
-	connection = bpf_map_lookup_elem(&connections, &key);
+	connection = bpf_map_lookup_elem(&anabranch_conns, &key);
 	if (!connection) {
 		struct ab_connection empty = { 0 };
 
-		bpf_map_update_elem(&connections, &key, &empty, BPF_NOEXIST);
-		connection = bpf_map_lookup_elem(&connections, &key);
+		bpf_map_update_elem(&anabranch_conns, &key, &empty, BPF_NOEXIST);
+		connection = bpf_map_lookup_elem(&anabranch_conns, &key);
 	}
 	if (!connection)
 		return 0;
@@ -237,7 +237,7 @@ AB_INLINE struct ab_connection *note_loss(struct sock *sk, struct coupled *coupl
 
 	if (!coupled->has_joined)
 		return 0;
-	connection = bpf_map_lookup_elem(&connections, &key);
+	connection = bpf_map_lookup_elem(&anabranch_conns, &key);
 	if (connection)
 		ab_subflow_acked(place_of(connection, coupled->place), 0, 1);
 	return connection;

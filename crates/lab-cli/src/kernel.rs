@@ -2,10 +2,11 @@
 
 mod arithmetic;
 mod check;
+mod connections;
 mod event;
-mod needs;
+pub(crate) mod needs;
 mod networks;
-mod programs;
+pub(crate) mod programs;
 mod record;
 mod replay;
 mod sources;
@@ -43,7 +44,7 @@ enum Command {
     },
     /// Take them out. Connections that use one keep it until they end.
     Unload,
-    /// Show which are registered, and anything that is missing.
+    /// Show which are registered, their connections, and anything that is missing.
     Status,
     /// Compare their windows with this program's own, over 20 recorded sequences.
     ///
@@ -69,7 +70,7 @@ fn load(allow: bool) -> anyhow::Result<()> {
         programs::register()?;
     }
     if allow {
-        programs::allow()?;
+        programs::allow(&programs::registered()?)?;
     }
     let names = programs::registered()?.join(", ");
     if before.is_empty() {
@@ -114,8 +115,11 @@ fn status() -> anyhow::Result<()> {
     if missing.is_empty() {
         text += "this machine can load them\n";
     }
-    for need in missing {
+    for need in &missing {
         text += &format!("missing: {need}\n");
+    }
+    if missing.is_empty() && !registered.is_empty() {
+        text += &connections::lines()?;
     }
     print::text(text)
 }

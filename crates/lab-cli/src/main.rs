@@ -19,6 +19,8 @@ mod rows;
 mod run;
 mod runtime;
 mod schema;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod trace;
 
 use std::process::ExitCode;
@@ -60,6 +62,8 @@ enum Command {
     Parity(parity::Arguments),
     #[cfg(target_os = "linux")]
     Kernel(kernel::Arguments),
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Arguments),
     Plot(plot::Arguments),
     Trace(trace::Arguments),
     New(new::Arguments),
@@ -89,6 +93,8 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Parity(arguments) => parity::run(arguments),
         #[cfg(target_os = "linux")]
         Command::Kernel(arguments) => kernel::run(arguments),
+        #[cfg(target_os = "linux")]
+        Command::Testbed(arguments) => testbed::run(arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::New(arguments) => new::run(arguments),

@@ -109,3 +109,56 @@ fn line(case: Case, differences: &Differences) -> String {
         differences.apart_count,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arithmetic_in_c_has_our_windows_on_20_recorded_sequences() {
+        let folder = programs::folder().unwrap();
+        compile(folder.path()).unwrap();
+        for case in CASES {
+            let events = events_of(case).unwrap();
+            let windows = natively(folder.path(), &events).unwrap();
+            let differences = Differences::of(&events, &windows);
+            assert!(events.len() > 2_000, "{case:?}: {}", events.len());
+            assert!(differences.are_equal(), "{case:?}: {differences:?}");
+        }
+    }
+
+    /// The windows of New Reno are not those of a law, nor is one law's another's.
+    #[test]
+    fn other_laws_differ_on_the_same_sequence() {
+        let folder = programs::folder().unwrap();
+        compile(folder.path()).unwrap();
+        for (case, others) in [(CASES[3], [0, 2, 3]), (CASES[7], [0, 1, 3])] {
+            let mut events = events_of(case).unwrap();
+            for other in others {
+                for event in &mut events {
+                    event.controller = other;
+                }
+                let windows = natively(folder.path(), &events).unwrap();
+                let differences = Differences::of(&events, &windows);
+                assert!(!differences.are_equal(), "{case:?} by {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_are_equal_within_an_acknowledgement() {
+        let of = |difference: f64, count: usize| {
+            let event = Event {
+                window: 20.0,
+                ..Event::default()
+            };
+            let mut windows = vec![20.0; 1_000];
+            windows[..count].fill(20.0 + difference);
+            Differences::of(&[event; 1_000], &windows).are_equal()
+        };
+        assert!(of(0.01, 1_000) && of(1.0, 10));
+        assert!(!of(1.0, 11) && !of(1.1, 1));
+        assert!(!Differences::of(&[], &[]).are_equal());
+        assert!(!Differences::of(&[Event::default(); 10], &[]).are_equal());
+    }
+}

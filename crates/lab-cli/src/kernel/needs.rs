@@ -15,7 +15,7 @@ const HEADERS: [&str; 2] = [
 ];
 
 /// Returns a sentence for each thing that is missing, with its remedy.
-pub(super) fn missing() -> Vec<String> {
+pub(crate) fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     if !is_root() {
         missing.push("root: run this as root, by sudo for example".to_owned());
@@ -47,7 +47,7 @@ pub(super) fn missing() -> Vec<String> {
 ///
 /// # Errors
 /// A message with all that is missing.
-pub(super) fn require() -> anyhow::Result<()> {
+pub(crate) fn require() -> anyhow::Result<()> {
     let missing = missing();
     if !missing.is_empty() {
         bail!("this needs {}", missing.join("; and "));
@@ -56,13 +56,14 @@ pub(super) fn require() -> anyhow::Result<()> {
 }
 
 /// Returns whether a folder of `PATH`, or of the system's programs, has the program.
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let of_system = ["/usr/sbin", "/sbin"].map(Into::into);
     let mut folders = env::split_paths(&path).chain(of_system);
     folders.any(|folder| folder.join(program).is_file())
 }
 
-fn is_root() -> bool {
+/// Returns whether this program runs as root.
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{needs, sources};
 
 /// The kernel's names of the controllers.
-pub(super) const NAMES: [&str; 6] = [
+pub(crate) const NAMES: [&str; 6] = [
     "bpf_reno",
     "bpf_lia",
     "bpf_olia",
@@ -26,7 +26,7 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 ///
 /// # Errors
 /// The kernel's list cannot be read.
-pub(super) fn registered() -> anyhow::Result<Vec<String>> {
+pub(crate) fn registered() -> anyhow::Result<Vec<String>> {
     let mut names = words_of(AVAILABLE)?;
     names.retain(|name| NAMES.contains(&name.as_str()));
     Ok(names)
@@ -36,7 +36,7 @@ pub(super) fn registered() -> anyhow::Result<Vec<String>> {
 ///
 /// # Errors
 /// The kernel's list cannot be read.
-pub(super) fn allowed() -> anyhow::Result<Vec<String>> {
+pub(crate) fn allowed() -> anyhow::Result<Vec<String>> {
     words_of(ALLOWED)
 }
 
@@ -45,17 +45,25 @@ fn words_of(path: &str) -> anyhow::Result<Vec<String>> {
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Lets everyone choose the controllers. The kernel forgets it when they are taken out.
+/// Lets everyone choose controllers. The kernel forgets those that are taken out.
 ///
 /// # Errors
 /// The kernel's list cannot be written.
-pub(super) fn allow() -> anyhow::Result<()> {
+pub(crate) fn allow(more: &[String]) -> anyhow::Result<()> {
     let mut names = allowed()?;
-    for name in registered()? {
-        if !names.contains(&name) {
-            names.push(name);
+    for name in more {
+        if !names.contains(name) {
+            names.push(name.clone());
         }
     }
+    set_allowed(&names)
+}
+
+/// Replaces the list of controllers that everyone may choose.
+///
+/// # Errors
+/// The kernel's list cannot be written.
+pub(crate) fn set_allowed(names: &[String]) -> anyhow::Result<()> {
     fs::write(ALLOWED, names.join(" ")).with_context(|| format!("cannot write {ALLOWED}"))
 }
 
@@ -63,7 +71,7 @@ pub(super) fn allow() -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The compiler or the kernel refuses them.
-pub(super) fn register() -> anyhow::Result<()> {
+pub(crate) fn register() -> anyhow::Result<()> {
     let folder = folder()?;
     let object = compiled(folder.path(), "controllers")?;
     let mut command = bpftool();
@@ -76,7 +84,7 @@ pub(super) fn register() -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The kernel refuses.
-pub(super) fn unregister(name: &str) -> anyhow::Result<()> {
+pub(crate) fn unregister(name: &str) -> anyhow::Result<()> {
     let mut command = bpftool();
     command.args(["struct_ops", "unregister", "name", name]);
     output_of(&mut command, &format!("the kernel kept {name}"))?;
