@@ -6,7 +6,7 @@
  *
  *   window = [2 (B - x) - in flight] / 2, with the storage B and the backlog x of the path
  *
- * Capacity is the largest delivery rate: TCP does not tell when packets arrived, so there are no
+ * Capacity is the largest delivery rate: TCP does not report when packets arrived, so there are no
  * packet pairs.
  */
 #ifndef ANABRANCH_CCP_H

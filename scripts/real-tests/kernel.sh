@@ -85,9 +85,16 @@ shares_link() {
     cat <<'END'
 title = "one link"
 duration = "60 s"
-links.link = { rate = "20 Mbit/s", delay = "20 ms", queue = "200 ms", discipline = { kind = "pie", target = "20 ms" } }
-links.back = { delay = "20 ms" }
-routes.only = { forward = ["link"], reverse = ["back"] }
+[links.link]
+rate = "20 Mbit/s"
+delay = "20 ms"
+queue = "200 ms"
+discipline = { kind = "pie", target = "20 ms" }
+[links.back]
+delay = "20 ms"
+[routes.only]
+forward = ["link"]
+reverse = ["back"]
 [[flows]]
 kind = "bulk"
 controller = "cubic"

@@ -69,7 +69,8 @@ const THREE: Network = Network {
             "15 ms",
         ),
         (
-            r#"rate = "3 Mbit/s", delay = "40 ms", queue = "80 ms", outages = [{ at = "6 s", for = "3 s" }]"#,
+            "rate = \"3 Mbit/s\", delay = \"40 ms\", queue = \"80 ms\", \
+             outages = [{ at = \"6 s\", for = \"3 s\" }]",
             "40 ms",
         ),
         (

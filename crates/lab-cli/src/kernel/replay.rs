@@ -2,7 +2,7 @@
 //!
 //! The replay has the part of a kernel, the same for both: which losses are one event, which
 //! packets count, the rounds of the most packets in flight, pauses. Packets have the size of a
-//! segment. As TCP does not tell when packets arrive, CCP gets no arrival times.
+//! segment. CCP gets no arrival times, since TCP does not report them.
 
 use anabranch_controllers::by_name;
 use anabranch_core::control::{CongestionController, ControllerConfig, Timeout};

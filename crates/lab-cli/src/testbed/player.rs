@@ -36,7 +36,7 @@ struct Counts {
     lost: u64,
 }
 
-/// What a player has shown of a film.
+/// Counts of a film that was played.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Playback {
     /// Times at which it filled its buffer again, after the start.
@@ -130,7 +130,7 @@ impl Player {
         self.counts.lost = self.counts.lost.max(counts.lost);
     }
 
-    /// Ends the player, and returns what it has shown.
+    /// Ends the player, and returns its counts.
     ///
     /// # Errors
     /// Its log cannot be read.

@@ -112,7 +112,7 @@ pub(super) fn folder_of_nobody(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the papers' film, unless it is there: H.264 with I, P and B pictures, 24 a second, at
+/// Makes the papers' film, unless the file exists: H.264 with I, P and B pictures, 24 a second, at
 /// 5.24 Mbit/s.
 ///
 /// # Errors
