@@ -22,7 +22,7 @@ use super::simulated;
 use crate::kernel::programs as controllers;
 
 /// Pictures a second.
-pub(super) const PICTURES: u64 = 24;
+const PICTURES: u64 = 24;
 /// Part of a control's pictures that may be lost.
 const MAX_CONTROL_LOSS: f64 = 0.03;
 /// Port of the control's counters on this machine.
@@ -162,8 +162,6 @@ impl Batches<'_> {
     fn film(&self, job: &Job<'_>, played: &Played, control: &Playback) -> Film {
         let pictures = self.seconds * PICTURES;
         let rate = |bytes: &u64| *bytes as f64 * 8e-6 / self.seconds as f64;
-        // VLC counts a picture again that it shows again.
-        let shown = (played.playback.displayed as f64 / pictures as f64).min(1.0);
         Film {
             world: match job.row {
                 Row::Kernel(_) => World::Kernel,
@@ -178,7 +176,6 @@ impl Batches<'_> {
                 .saturating_sub(control.underflows),
             stalled_seconds: played.playback.stalled_seconds as f64,
             discards: played.playback.lost.saturating_sub(control.lost),
-            displayed_share: shown,
             path_megabits: played.path_bytes.iter().map(rate).collect(),
             resent: played.resent,
             dropped: played.dropped.iter().sum(),
@@ -207,6 +204,9 @@ fn void(played: &Played, control: &Playback, pictures: u64) -> Option<String> {
     }
     if control.displayed == 0 {
         return Some("the control showed nothing".to_owned());
+    }
+    if played.playback.displayed == 0 {
+        return Some("the film did not begin".to_owned());
     }
     (played.lateness > MAX_RELEASE_ERROR).then(|| {
         let millis = played.lateness.as_millis_f64();

@@ -1,6 +1,7 @@
 //! A film over emulated links.
 
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -28,8 +29,9 @@ const COUNTER_PORT: u16 = 27_100;
 /// Port of the proxy's server, and that at which the proxy takes connections.
 const SERVER_PORT: u16 = 7_000;
 const PROXY_PORT: u16 = 27_081;
-/// Time for the programs to begin, in seconds.
-const BEGINNING: u64 = 3;
+/// Time that a server has to begin, and the pause between looks at it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Set-up of a film.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +89,10 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
     }
     let network = Arc::new(network);
     let (programs, address) = start_servers(setting, &network)?;
-    park_timeout(Duration::from_secs(BEGINNING).to_std());
+    await_server(&network.far, WEB_PORT)?;
+    if let Row::Proxy(_) = setting.row {
+        await_server(&network.near, PROXY_PORT)?;
+    }
     // Links' schedules begin with the request.
     let relay = Relay::between_interfaces(links, None)?;
     let clock = Clock::start();
@@ -123,6 +128,18 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
         lateness: relay.release_errors().p99,
         lasted,
     })
+}
+
+/// Waits until a server listens at a port of its own namespace.
+fn await_server(namespace: &Namespace, port: u16) -> anyhow::Result<()> {
+    let clock = Clock::start();
+    while let Err(error) = namespace.run(|| TcpStream::connect(("127.0.0.1", port))) {
+        if clock.now() - Instant::ZERO > PATIENCE {
+            return Err(error).with_context(|| format!("no server at port {port}"));
+        }
+        park_timeout(PAUSE.to_std());
+    }
+    Ok(())
 }
 
 /// Returns the seconds after which a film is given up.

@@ -38,14 +38,13 @@ pub(super) struct Film {
     pub(super) stalled_seconds: f64,
     /// Pictures discarded, without those of the control.
     pub(super) discards: u64,
-    /// Pictures shown, over those of the film.
-    pub(super) displayed_share: f64,
     /// Bytes on the wire of each path, over the film's length.
     pub(super) path_megabits: Vec<f64>,
     /// Packets sent again.
     pub(super) resent: u64,
     /// Packets dropped by links.
     pub(super) dropped: u64,
+    /// Seconds from the request to the end, or to the limit.
     pub(super) lasted_seconds: f64,
     /// Reason for which it shows nothing.
     pub(super) void: Option<String>,
@@ -70,7 +69,6 @@ fn film_json(film: &Film) -> Value {
         "underflows": film.underflows,
         "stalled_seconds": film.stalled_seconds,
         "discards": film.discards,
-        "displayed_share": film.displayed_share,
         "path_megabits_per_second": film.path_megabits,
         "resent_packets": film.resent,
         "dropped_packets": film.dropped,
@@ -81,14 +79,14 @@ fn film_json(film: &Film) -> Value {
 
 /// Returns all films as CSV; rates of paths are separated by spaces.
 pub(super) fn csv(films: &[Film]) -> String {
-    let mut text = "world,network,row,number,underflows,stalled_s,discards,displayed_share,\
-                    path_mbit_s,resent,dropped,lasted_s,void\n"
+    let mut text = "world,network,row,number,underflows,stalled_s,discards,path_mbit_s,\
+                    resent,dropped,lasted_s,void\n"
         .to_owned();
     for film in films {
         let rates = film.path_megabits.iter().map(|rate| format!("{rate:.3}"));
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{:.1},{},{:.4},{},{},{},{:.1},{}",
+            "{},{},{},{},{},{:.1},{},{},{},{},{:.1},{}",
             film.world.name(),
             film.network,
             film.row,
@@ -96,7 +94,6 @@ pub(super) fn csv(films: &[Film]) -> String {
             film.underflows,
             film.stalled_seconds,
             film.discards,
-            film.displayed_share,
             rates.collect::<Vec<_>>().join(" "),
             film.resent,
             film.dropped,
@@ -161,11 +158,11 @@ pub(super) fn markdown(paper: Testbed, seconds: u64, films: &[Film]) -> String {
     let _ = writeln!(
         text,
         "Films of {seconds} s. Means over the films of a row: underflows after the start, seconds \
-         without a new\npicture, discards without those of a control from disk, part of the \
-         pictures shown, Mbit/s on the wire\nof each path over the film's length, packets sent \
-         again.\n"
+         without a new\npicture, discards without those of a control from disk, seconds from the \
+         request to the end or the\nlimit, Mbit/s on the wire of each path over the film's \
+         length, packets sent again.\n"
     );
-    text += "| network | row | world | films | void | underflows | stalled | discards | shown | \
+    text += "| network | row | world | films | void | underflows | stalled | discards | lasted | \
              Mbit/s | resent |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
     for group in groups(films) {
         line(&mut text, &group);
@@ -225,7 +222,7 @@ fn line(text: &mut String, group: &Group<'_>) {
     let rates: Vec<String> = rates.collect();
     let _ = writeln!(
         text,
-        "| {} | {} | {} | {} | {} | {} | {} s | {} | {} | {} | {} |",
+        "| {} | {} | {} | {} | {} | {} | {} s | {} | {} s | {} | {} |",
         group.network,
         group.row,
         group.world.name(),
@@ -234,7 +231,7 @@ fn line(text: &mut String, group: &Group<'_>) {
         group.cell(1, |film| film.underflows as f64),
         group.cell(1, |film| film.stalled_seconds),
         group.cell(1, |film| film.discards as f64),
-        group.cell(3, |film| film.displayed_share),
+        group.cell(1, |film| film.lasted_seconds),
         rates.join(" + "),
         group.cell(0, |film| film.resent as f64),
     );
@@ -254,7 +251,6 @@ pub(super) mod testing {
             underflows: 0,
             stalled_seconds: 0.0,
             discards: 0,
-            displayed_share: 1.0,
             path_megabits: vec![2.8, 2.8],
             resent: 100,
             dropped: 90,
@@ -278,14 +274,15 @@ mod tests {
         };
         let films = [film(World::Kernel, "A", "cubic"), void];
         let text = markdown(Testbed::Kondo, 180, &films);
-        let row = "| A | cubic | kernel | 1 | 1 | 0.0 | 0.0 s | 0.0 | 1.000 | 2.80 + 2.80 | 100 |";
+        let row =
+            "| A | cubic | kernel | 1 | 1 | 0.0 | 0.0 s | 0.0 | 180.0 s | 2.80 + 2.80 | 100 |";
         assert!(text.contains(row), "{text}");
     }
 
     #[test]
     fn a_line_of_csv_has_a_film() {
         let text = csv(&[film(World::Simulator, "A", "cubic")]);
-        let expected = "simulator,A,cubic,1,0,0.0,0,1.0000,2.800 2.800,100,90,180.0,";
+        let expected = "simulator,A,cubic,1,0,0.0,0,2.800 2.800,100,90,180.0,";
         assert_eq!(text.lines().nth(1), Some(expected));
         let parsed: Value =
             serde_json::from_str(&json(&[film(World::Proxy, "A", "proxy:lpc")]).unwrap()).unwrap();

@@ -2,7 +2,6 @@
 
 use anabranch_lab::{RunOptions, run_outcomes};
 
-use super::batch::PICTURES;
 use super::networks::Network;
 use super::report::{Film, World};
 use super::rows::Row;
@@ -29,6 +28,8 @@ pub(super) fn films(
             continue;
         };
         let download = flow.download.unwrap_or_default();
+        let stalled = download.stall_time_ms / 1e3;
+        let lasted = download.start_up_ms.unwrap_or_default() / 1e3 + seconds as f64 + stalled;
         // Bits of the whole run, over the film's length as in the kernel.
         let rate = |bits_per_second: f64| bits_per_second * run_seconds / seconds as f64 * 1e-6;
         let paths = flow.paths.iter();
@@ -39,13 +40,12 @@ pub(super) fn films(
             row: row.to_string(),
             number: outcome.seed,
             underflows: download.underflows.saturating_sub(1),
-            stalled_seconds: download.stall_time_ms / 1e3,
+            stalled_seconds: stalled,
             discards: download.discarded,
-            displayed_share: download.displayed as f64 / (seconds * PICTURES) as f64,
             path_megabits: megabits.collect(),
             resent: flow.traffic.packets_retransmitted,
             dropped: flow.traffic.packets_dropped,
-            lasted_seconds: run_seconds,
+            lasted_seconds: lasted.min(run_seconds),
             void: None,
         });
     }
