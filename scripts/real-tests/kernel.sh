@@ -105,7 +105,8 @@ END
 # shares CONTROLLER RUN: two subflows of one connection beside one of TCP, over one link.
 shares() {
     shares_client "$1" 60 >"$folder/client-$1.py"
-    start "$1-$2" timeout 120 "$program" link "$folder/link.toml" --mptcp --seed "$2" \
+    # Each in a session of its own: a session has a share of the processor.
+    start "$1-$2" setsid timeout 240 "$program" link "$folder/link.toml" --mptcp --seed "$2" \
         --far "python3 '$folder/server.py'" -- sh -c "
             ip addr add 10.27.0.12/24 dev path0
             ip mptcp endpoint add 10.27.0.12 dev path0 subflow
@@ -123,7 +124,9 @@ ratio_of() {
 # differs from that of the next by a fifth: two runs count together, all at the same time.
 coupled_subflows_take_a_share_of_one_connection() {
     local controller ratio failed=0
-    "$ANABRANCH_LAB" kernel load >"$folder/load.log" 2>&1 || return 1
+    # Those of another version may be registered.
+    "$ANABRANCH_LAB" kernel unload >"$folder/load.log" 2>&1 &&
+        "$ANABRANCH_LAB" kernel load >"$folder/load.log" 2>&1 || return 1
     shares_server >"$folder/server.py"
     shares_link >"$folder/link.toml"
     for controller in bpf_lia bpf_olia bpf_balia; do
@@ -139,7 +142,11 @@ coupled_subflows_take_a_share_of_one_connection() {
             failed=1
         elif says "$controller-1" "not to be trusted" 1 || says "$controller-2" "trusted" 1; then
             not_judged "the links of $controller were late"
-        elif ! awk -v ratio="${ratio:-0}" 'BEGIN {exit !(ratio >= 0.7 && ratio <= 1.2)}'; then
+        elif awk -v ratio="${ratio:-0}" 'BEGIN {exit !(ratio >= 0.7 && ratio <= 1.2)}'; then
+            continue
+        elif is_busy; then
+            not_judged "$controller takes ${ratio:-nothing} on a busy machine, not 0.7 to 1.2"
+        else
             echo "$controller: not between 0.7 and 1.2"
             failed=1
         fi
