@@ -126,7 +126,7 @@ impl CongestionController for Bic {
         if self.window.has_new_loss(feedback) || self.window.has_new_mark(feedback) {
             self.window.ssthresh = self.reduce();
             self.window.segments = self.window.segments.min(self.window.ssthresh);
-            self.window.enter_recovery();
+            self.window.enter_recovery(feedback, self.window.segments);
         }
         let mut left = self.window.acked_segments(feedback);
         if !self.window.may_grow(feedback) {

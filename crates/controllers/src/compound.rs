@@ -124,7 +124,6 @@ impl Compound {
         self.delay_window = (left - reno).max(0.0);
         self.window.segments = reno.max(MIN_SSTHRESH - self.delay_window);
         self.window.ssthresh = self.whole_window();
-        self.window.enter_recovery();
     }
 
     fn sample(&mut self, feedback: &Feedback<'_>) {
@@ -192,6 +191,8 @@ impl CongestionController for Compound {
         let was_in_recovery = self.window.is_in_recovery();
         if self.window.has_new_loss(feedback) || self.window.has_new_mark(feedback) {
             self.on_congestion();
+            let segments = self.whole_window();
+            self.window.enter_recovery(feedback, segments);
         }
         let acked_segments = self.window.acked_segments(feedback);
         if self.window.is_in_recovery() {

@@ -7,8 +7,8 @@
 //! Decisions, for all of them:
 //! 1. Other paths count if they are usable and have a window and a round-trip time.
 //! 2. Round-trip times are smoothed (RFC 6298).
-//! 3. Windows are taken as they are. In recovery they are not inflated, but equal the threshold, so
-//!    that sources need not say which of the two they mean.
+//! 3. Windows of other paths are taken as they are: in recovery on the way to the threshold
+//!    (`reduction.rs`), as in Linux.
 //! 4. All values are computed with every report.
 
 use anabranch_core::recovery::Feedback;

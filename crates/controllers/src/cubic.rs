@@ -140,9 +140,9 @@ impl Cubic {
     }
 
     /// Reduces the window (RFC 9438 §4.6, §4.7). `least` is in segments.
-    fn on_congestion(&mut self, flight_segments: f64, least: f64) {
+    fn on_congestion(&mut self, feedback: &Feedback<'_>, least: f64) {
         let mut window = self.window.segments;
-        let mut flight_segments = flight_segments;
+        let mut flight_segments = self.window.segments_of(feedback.prior_bytes_in_flight);
         if self.has_linux_friendliness {
             // `bictcp_recalc_ssthresh` goes by the window.
             window = window.floor();
@@ -161,7 +161,7 @@ impl Cubic {
         }
         self.window.ssthresh = reduced.max(MIN_SSTHRESH);
         self.window.segments = window.min(reduced.max(least));
-        self.window.enter_recovery();
+        self.window.enter_recovery(feedback, self.window.segments);
         self.is_after_loss = true;
         self.epoch = None;
         self.hystart.restart();
@@ -268,11 +268,10 @@ impl CongestionController for Cubic {
         _paths: &[PathView],
     ) {
         self.window.hear(feedback);
-        let flight_segments = self.window.segments_of(feedback.prior_bytes_in_flight);
         if self.window.has_new_loss(feedback) {
-            self.on_congestion(flight_segments, MIN_SSTHRESH);
+            self.on_congestion(feedback, MIN_SSTHRESH);
         } else if self.window.has_new_mark(feedback) {
-            self.on_congestion(flight_segments, 1.0);
+            self.on_congestion(feedback, 1.0);
         }
         let acked_segments = self.window.acked_segments(feedback);
         if !self.window.may_grow(feedback) {

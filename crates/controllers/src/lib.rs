@@ -13,9 +13,9 @@
 //!
 //! Start at `fixed.rs`, the shortest, then `new_reno.rs` for a window and `delay_bbr/live.rs` for
 //! the default. Shared parts: `window.rs` (TCP's windows), `one_way_delay.rs`, `rate_meter.rs`,
-//! `rate_use.rs` and `backlog_share.rs`. To add an algorithm, `anabranch-lab new controller NAME`
-//! writes its file, its `mod` line here and its entry in `registry.rs`. `contract.rs` then tests
-//! the contract of every controller.
+//! `rate_use.rs`, `reduction.rs` (PRR) and `backlog_share.rs`. To add an algorithm,
+//! `anabranch-lab new controller NAME` writes its file, its `mod` line here and its entry in
+//! `registry.rs`. `contract.rs` then tests the contract of every controller.
 
 mod arc;
 mod backlog_share;
@@ -42,6 +42,7 @@ mod poise;
 mod rap;
 mod rate_meter;
 mod rate_use;
+mod reduction;
 mod registry;
 mod reno;
 #[cfg(test)]

@@ -8,8 +8,8 @@
 //! 2. A loss halves the bytes in flight (RFC 5681 eq. 4), not the window as in RFC 9002: a source
 //!    that has not filled its window must not profit by it.
 //! 3. A timeout leaves one packet (RFC 5681 §3.1), where RFC 9002 §7.2 leaves two.
-//! 4. Packet conservation in recovery is left to the window: packets in flight above it must leave
-//!    before new ones enter.
+//! 4. Streams reach a reduced window over a round trip (`reduction.rs`). Elsewhere packets in
+//!    flight above it must leave before new ones enter.
 //! 5. Losses that turn out spurious are not undone.
 //! 6. The window grows if it kept the sender from sending (RFC 9002 §7.8), or if more than half of
 //!    it was in flight at once (RFC 7661 §4.4; Linux in slow start): see `window.rs`.
@@ -24,6 +24,7 @@ use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::coupled::{Law, Share, Subflows};
+use super::reduction::Reduction;
 use super::window::{PeakFlight, REMEMBERED, penalised};
 
 /// Bytes per initial segment in the bound of the initial window: ten segments, or 14,600 bytes if
@@ -85,6 +86,7 @@ pub(super) struct NewReno {
     /// Rate of the path before it was idle; zero if a packet was lost since.
     rate_before_idleness: DataRate,
     flight: PeakFlight,
+    reduction: Reduction,
 }
 
 impl NewReno {
@@ -117,6 +119,7 @@ impl NewReno {
             last_sent_at: Instant::ZERO,
             rate_before_idleness: DataRate::ZERO,
             flight: PeakFlight::default(),
+            reduction: Reduction::new(config),
         }
     }
 
@@ -133,10 +136,15 @@ impl NewReno {
 
     /// Reduces the window at most once per round trip, however many losses it has (RFC 9002
     /// §7.3.2).
-    fn on_congestion(&mut self, newest_packet_number: u64, flight_bytes: u64) {
-        if newest_packet_number < self.recovery_ends_with {
-            return;
+    fn on_congestion(&mut self, newest_packet_number: u64, feedback: &Feedback<'_>) {
+        if newest_packet_number >= self.recovery_ends_with {
+            self.reduce(feedback.prior_bytes_in_flight);
+            self.reduction.begin(self.congestion_window, feedback);
         }
+    }
+
+    /// Begins a recovery period with `flight_bytes` in flight.
+    fn reduce(&mut self, flight_bytes: u64) {
         let ssthresh = self.reduced(flight_bytes, self.share.kept);
         self.ssthresh = Some(ssthresh);
         self.congestion_window = self.congestion_window.min(ssthresh);
@@ -189,6 +197,7 @@ impl NewReno {
         self.is_timed_out = true;
         self.is_restart = true;
         self.is_in_recovery = false;
+        self.reduction.end();
         self.congestion_window = self.segment_bytes;
         self.bytes_acked = 0.0;
         self.recovery_ends_with = self.next_packet_number;
@@ -214,10 +223,12 @@ impl CongestionController for NewReno {
                 self.ssthresh = self.ssthresh.map(|bytes| bytes.max(remembered));
             }
             self.congestion_window = self.congestion_window.min(self.initial_window);
+            self.reduction.end();
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
         self.flight.on_sent(packet);
+        self.reduction.on_sent(packet);
     }
 
     fn on_feedback(
@@ -228,6 +239,7 @@ impl CongestionController for NewReno {
         paths: &[PathView],
     ) {
         self.flight.on_feedback(feedback, self.next_packet_number);
+        self.reduction.on_feedback(feedback);
         if feedback.rtt.has_sample() {
             self.smoothed_rtt = Some(feedback.rtt.smoothed());
             self.retransmission_timeout =
@@ -241,12 +253,12 @@ impl CongestionController for NewReno {
             self.share = subflows.map_or(Share::RENO, |subflows| law(&subflows));
         }
         if let Some(newest) = feedback.lost.last() {
-            self.on_congestion(newest.packet_number, feedback.prior_bytes_in_flight);
+            self.on_congestion(newest.packet_number, feedback);
         }
         if feedback.ce_count > 0
             && let Some(newest) = feedback.acked.last()
         {
-            self.on_congestion(newest.sent.packet_number, feedback.prior_bytes_in_flight);
+            self.on_congestion(newest.sent.packet_number, feedback);
         }
         let after_recovery = feedback
             .acked
@@ -259,6 +271,7 @@ impl CongestionController for NewReno {
             return;
         }
         self.is_in_recovery = false;
+        self.reduction.end();
         // RFC 9002 §7.8, RFC 7661 §4.4.
         let may_grow =
             feedback.is_window_limited || self.flight.is_over_half_of(self.congestion_window);
@@ -273,6 +286,7 @@ impl CongestionController for NewReno {
         let window = self.congestion_window as f64;
         let (window, ssthresh) = penalised(window, ssthresh, self.segment_bytes as f64);
         self.congestion_window = window as u64;
+        self.reduction.end();
         self.ssthresh = self.ssthresh.map(|_| ssthresh as u64);
     }
 
@@ -287,7 +301,7 @@ impl CongestionController for NewReno {
             DataRate::from_bytes_per(self.congestion_window, rtt.max(Duration::from_micros(1)))
         });
         ControlParameters {
-            congestion_window: Some(self.congestion_window),
+            congestion_window: Some(self.reduction.window_or(self.congestion_window)),
             ecn: self.ecn,
             ..ControlParameters::of(rate.max(self.min_rate).max(self.rate_before_idleness))
         }
@@ -490,7 +504,7 @@ mod tests {
         assert_eq!(rig.segments(), 10);
         // The path counts as unchanged until a packet is lost.
         assert_eq!(rig.controller.control().target_rate, rate);
-        rig.controller.on_congestion(u64::MAX, 10 * SEGMENT);
+        rig.controller.reduce(10 * SEGMENT);
         assert!(rig.controller.control().target_rate < rate);
     }
 

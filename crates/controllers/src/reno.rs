@@ -38,10 +38,10 @@ impl Reno {
         }
     }
 
-    fn on_fast_retransmit(&mut self) {
+    fn on_fast_retransmit(&mut self, feedback: &Feedback<'_>) {
         self.window.ssthresh = (self.window.segments / 2.0).max(MIN_SSTHRESH);
         self.window.segments = self.window.ssthresh;
-        self.window.enter_recovery();
+        self.window.enter_recovery(feedback, self.window.segments);
     }
 
     fn on_acknowledgement(&mut self) {
@@ -71,7 +71,7 @@ impl CongestionController for Reno {
     ) {
         self.window.hear(feedback);
         if !feedback.lost.is_empty() || self.window.has_new_mark(feedback) {
-            self.on_fast_retransmit();
+            self.on_fast_retransmit(feedback);
         } else if self.window.may_grow(feedback) && !feedback.acked.is_empty() {
             self.on_acknowledgement();
         }

@@ -148,11 +148,12 @@ impl<A: Avoidance> Vegas<A> {
         }
     }
 
-    fn on_congestion(&mut self, flight_segments: f64) {
+    fn on_congestion(&mut self, feedback: &Feedback<'_>) {
+        let flight_segments = self.window.segments_of(feedback.prior_bytes_in_flight);
         let ssthresh = (flight_segments / 2.0).max(MIN_SSTHRESH);
         self.window.ssthresh = ssthresh;
         self.window.segments = self.window.segments.min(ssthresh);
-        self.window.enter_recovery();
+        self.window.enter_recovery(feedback, self.window.segments);
     }
 
     /// Grows a window that has been full as Reno does, if a round has not ended or is not judged.
@@ -246,7 +247,7 @@ impl<A: Avoidance> CongestionController for Vegas<A> {
         self.sample(feedback);
         let was_in_recovery = self.window.is_in_recovery();
         if self.window.has_new_loss(feedback) || self.window.has_new_mark(feedback) {
-            self.on_congestion(self.window.segments_of(feedback.prior_bytes_in_flight));
+            self.on_congestion(feedback);
         }
         let acked_segments = self.window.acked_segments(feedback);
         if self.window.is_in_recovery() {

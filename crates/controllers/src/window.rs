@@ -7,8 +7,8 @@
 //!    delayed or batched reports change nothing.
 //! 2. Recovery lasts until a packet is acknowledged that was sent after it began (RFC 9002 §7.3.2).
 //!    Losses of earlier packets are the same congestion event; acknowledgements of them do not open
-//!    the window. Packet conservation is left to the window: packets in flight above it must leave
-//!    before another is sent.
+//!    the window. Streams reach the reduced window over a round trip (`reduction.rs`). Elsewhere
+//!    packets in flight above it must leave before another is sent.
 //! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than
 //!    half of it was in flight at once (RFC 7661 §4.4; Linux in slow start). Video that gets 0.8 of
 //!    the window's rate never fills a window, and would stay at the initial one forever.
@@ -24,6 +24,8 @@
 use anabranch_core::control::{ControlParameters, ControllerConfig};
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, SentPacket};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
+
+use super::reduction::Reduction;
 
 /// RFC 5681 eq. 4, in segments.
 pub(super) const MIN_SSTHRESH: f64 = 2.0;
@@ -94,6 +96,7 @@ pub(super) struct Window {
     /// Rate of the path before it was idle; zero if a packet was lost since.
     rate_before_idleness: DataRate,
     pub(super) flight: PeakFlight,
+    reduction: Reduction,
 }
 
 impl Window {
@@ -120,6 +123,7 @@ impl Window {
             last_sent_at: Instant::ZERO,
             rate_before_idleness: DataRate::ZERO,
             flight: PeakFlight::default(),
+            reduction: Reduction::new(config),
         }
     }
 
@@ -135,16 +139,19 @@ impl Window {
                 self.ssthresh = self.ssthresh.max(REMEMBERED * self.segments);
             }
             self.segments = self.segments.min(self.initial_segments);
+            self.reduction.end();
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
         self.flight.on_sent(packet);
+        self.reduction.on_sent(packet);
         is_restart.then_some(idle)
     }
 
     /// Takes the round-trip time and records that the path lives. To be called first.
     pub(super) fn hear(&mut self, feedback: &Feedback<'_>) {
         self.flight.on_feedback(feedback, self.next_packet_number);
+        self.reduction.on_feedback(feedback);
         if feedback.rtt.has_sample() {
             self.smoothed_rtt = Some(feedback.rtt.smoothed());
             let timeout = feedback.rtt.probe_timeout();
@@ -168,7 +175,9 @@ impl Window {
             && newest.is_some_and(|acked| acked.sent.packet_number >= self.recovery_ends_with)
     }
 
-    pub(super) fn enter_recovery(&mut self) {
+    /// Begins a recovery period because of this report, in which the window falls to `segments`.
+    pub(super) fn enter_recovery(&mut self, feedback: &Feedback<'_>, segments: f64) {
+        self.reduction.begin(self.bytes_of(segments), feedback);
         self.recovery_ends_with = self.next_packet_number;
         self.is_in_recovery = true;
         self.rate_before_idleness = DataRate::ZERO;
@@ -199,6 +208,7 @@ impl Window {
             .sum();
         if bytes > 0 {
             self.is_in_recovery = false;
+            self.reduction.end();
         }
         self.segments_of(bytes)
     }
@@ -210,6 +220,7 @@ impl Window {
         }
         self.is_timed_out = true;
         self.is_in_recovery = false;
+        self.reduction.end();
         self.recovery_ends_with = self.next_packet_number;
         self.rate_before_idleness = DataRate::ZERO;
         self.segments = 1.0;
@@ -218,6 +229,7 @@ impl Window {
     /// [`CongestionController::on_penalty`](anabranch_core::control::CongestionController).
     pub(super) fn on_penalty(&mut self) {
         (self.segments, self.ssthresh) = penalised(self.segments, self.ssthresh, 1.0);
+        self.reduction.end();
     }
 
     pub(super) fn is_in_recovery(&self) -> bool {
@@ -241,6 +253,11 @@ impl Window {
         bytes as f64 / self.segment_bytes as f64
     }
 
+    /// Returns a window of `segments` in bytes: at least one segment.
+    fn bytes_of(&self, segments: f64) -> u64 {
+        ((segments * self.segment_bytes as f64) as u64).max(self.segment_bytes)
+    }
+
     pub(super) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
     }
@@ -251,13 +268,12 @@ impl Window {
 
     /// Returns the parameters that a window of `segments` grants.
     pub(super) fn control_of(&self, segments: f64) -> ControlParameters {
-        let bytes = (segments * self.segment_bytes as f64) as u64;
-        let bytes = bytes.max(self.segment_bytes);
+        let bytes = self.bytes_of(segments);
         let rate = self.smoothed_rtt.map_or(self.initial_rate, |rtt| {
             DataRate::from_bytes_per(bytes, rtt.max(Duration::from_micros(1)))
         });
         ControlParameters {
-            congestion_window: Some(bytes),
+            congestion_window: Some(self.reduction.window_or(bytes)),
             ecn: self.ecn,
             ..ControlParameters::of(rate.max(self.min_rate).max(self.rate_before_idleness))
         }

@@ -151,6 +151,11 @@ pub struct StreamConfig {
     /// Delay of the receiver's acknowledgement of a segment that came in order; every second one is
     /// acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
+    /// Number of segments that one acknowledgement covers, at most 16 (RFC 5681 §4.2: two; more
+    /// where a host takes several packets from its network card at once).
+    pub ack_every: u32,
+    /// Number of first packets of a path that are acknowledged at once (Linux: up to 16).
+    pub quick_acks: u32,
     /// Condition, with several paths, for copies of segments in flight on another path.
     pub reinjection: Reinjection,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
@@ -178,6 +183,8 @@ impl Default for StreamConfig {
             receive_window_bytes: 4 << 20,
             carries_messages: false,
             delayed_ack: Duration::from_millis(40),
+            ack_every: 2,
+            quick_acks: 0,
             reinjection: Reinjection::Tail,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
@@ -361,6 +368,11 @@ impl Config {
         })
     }
 
+    /// Returns whether a stream's acknowledgements carry its offset alone, and name no packets.
+    pub(crate) fn has_cumulative_acks(&self) -> bool {
+        self.loss_detection(false) == LossDetection::TcpCumulative
+    }
+
     /// Returns the highest useful rate of a controller, if the encoder gets this share of it.
     pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {
@@ -428,7 +440,7 @@ impl Config {
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
         self.check_mtu()?;
         // Probes are acknowledged by reports alone.
-        if self.mtu.is_some() && self.loss_detection(false) == LossDetection::TcpCumulative {
+        if self.mtu.is_some() && self.has_cumulative_acks() {
             return Err(ConfigError::LossDetection);
         }
         let bytes = self.stream.receive_window_bytes;

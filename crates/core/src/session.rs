@@ -270,6 +270,7 @@ impl<C: Content> Session<C> {
             max_packet_bytes: self.sizes.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: C::IS_MEDIA,
+            spreads_reductions: !C::IS_MEDIA && !self.config.has_cumulative_acks(),
             options: AlgorithmOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };

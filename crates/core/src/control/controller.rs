@@ -105,6 +105,9 @@ pub struct ControllerConfig {
     pub is_ecn_capable: bool,
     /// Whether the session carries media, which a queue of its own would make late.
     pub is_media: bool,
+    /// Whether reductions of a window are spread over a round trip (RFC 9937): in streams whose
+    /// acknowledgements name packets.
+    pub spreads_reductions: bool,
     /// The algorithm's own options, as in `cubic:hystart=classic`.
     pub options: AlgorithmOptions,
     /// The path's random stream.
@@ -122,6 +125,7 @@ impl Default for ControllerConfig {
             max_packet_bytes: 1_500,
             is_ecn_capable: false,
             is_media: false,
+            spreads_reductions: false,
             options: AlgorithmOptions::default(),
             seed: Seed::default(),
         }

@@ -123,10 +123,8 @@ impl Arrivals {
         self.gap = (self.gap * 3 + gap.min(LONGEST_GAP)) / 4;
         self.received_at = self.received_at.max(received_at);
         self.unreported_count += 1;
-        self.lowest_unreported = Some(
-            self.lowest_unreported
-                .map_or(packet_number, |low| low.min(packet_number)),
-        );
+        let lowest = self.lowest_unreported.unwrap_or(packet_number);
+        self.lowest_unreported = Some(lowest.min(packet_number));
         if self.follows_stream {
             if self.unreported_count >= MAX_ARRIVALS as u32 {
                 self.due_at = Some(now);
@@ -171,11 +169,8 @@ impl Arrivals {
         self.forget_reported();
         if self.recent.len() == MAX_ARRIVALS {
             // Room is made first: one entry more would take the memory of twice as many.
-            if self
-                .recent
-                .front()
-                .is_some_and(|&(first, _)| packet_number < first)
-            {
+            let first = self.recent.front();
+            if first.is_some_and(|(first, _)| packet_number < *first) {
                 return;
             }
             self.recent.pop_front();
@@ -197,17 +192,16 @@ impl Arrivals {
         }
     }
 
-    /// Schedules a report for the segment in the packet noted last: after `delay`, and with the
-    /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has arrived.
-    pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration) {
+    /// Schedules a report for the segment in the packet noted last: after `delay`, and with every
+    /// `ack_every`-th packet at once (RFC 5681 §4.2). Without effect once a schedule has arrived.
+    pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration, ack_every: u32) {
         if !self.follows_stream || self.ranges.is_empty() {
             return;
         }
-        let delay = match self.unreported_count {
-            0 | 1 => delay,
-            _ => Duration::ZERO,
+        let by_delay = match self.unreported_count < ack_every {
+            true => now + delay,
+            false => now,
         };
-        let by_delay = now + delay;
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
@@ -575,7 +569,7 @@ mod tests {
         let mut due_at = |millis, number| {
             let now = Instant::from_millis(millis);
             arrivals.on_received(now, number, now, false);
-            arrivals.on_segment(now, Duration::from_millis(40));
+            arrivals.on_segment(now, Duration::from_millis(40), 2);
             arrivals.due_at()
         };
         assert_eq!(due_at(10, 0), Some(Instant::from_millis(50)));

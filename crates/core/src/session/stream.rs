@@ -305,16 +305,13 @@ impl Hooks for Stream {
     }
 
     fn leaves_at(session: &StreamSession, path: &Path) -> Option<Instant> {
-        let (content, paths) = (&session.content, &session.paths);
-        content.segment_due_at(path.id, &session.sizes, paths)
+        (session.content).segment_due_at(path.id, &session.sizes, &session.paths)
     }
 
     fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
-        next.consider(
-            session.content.paths[path.id.index()].timer_at(),
-            Timer::Retransmission,
-        );
         let content = &session.content;
+        let own = &content.paths[path.id.index()];
+        next.consider(own.timer_at(), Timer::Retransmission);
         next.consider(content.challenge_at(path), Timer::PathSilence);
         next.consider(content.question_at(path), Timer::PathSilence);
     }

@@ -284,7 +284,7 @@ fn recovery_lasts_until_what_was_sent_before_it_has_arrived() {
 #[test]
 fn arrivals_again_are_none_and_a_segment_counts_only_where_a_stream_says_when_to_report() {
     let mut arrivals = Arrivals::new(true);
-    arrivals.on_segment(at(1), ROUND_TRIP);
+    arrivals.on_segment(at(1), ROUND_TRIP, 2);
     arrivals.report_at_once(at(1));
     assert_eq!(arrivals.due_at(), None, "nothing has come");
     let mut come = |number| arrivals.on_received(at(2), number, at(2), false);
@@ -298,7 +298,7 @@ fn arrivals_again_are_none_and_a_segment_counts_only_where_a_stream_says_when_to
     let mut arrivals = Arrivals::new(true);
     arrivals.set_schedule(FeedbackSchedule::default());
     arrivals.on_received(at(2), 0, at(2), false);
-    arrivals.on_segment(at(2), Duration::ZERO);
+    arrivals.on_segment(at(2), Duration::ZERO, 2);
     assert_eq!(
         arrivals.due_at(),
         Some(at(12)),

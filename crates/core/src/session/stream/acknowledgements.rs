@@ -4,7 +4,7 @@ use anabranch_units::Instant;
 
 use super::{Stream, StreamSession};
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{AckedPacket, Digest, LossDetection, PacketContent};
+use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;
@@ -26,7 +26,7 @@ impl StreamSession {
         let offset = wire::expand(offset, acked_offset);
         stream.send.on_window(offset.saturating_add(window));
         let mut settled = core::mem::take(&mut stream.settled);
-        let is_cumulative = self.config.loss_detection(false) == LossDetection::TcpCumulative;
+        let is_cumulative = self.config.has_cumulative_acks();
         let paths = &self.paths;
         let in_flight = |on: PathId, number| paths[on.index()].recovery.sent_packet(number);
         if stream
@@ -66,11 +66,9 @@ impl StreamSession {
     fn on_stream_advance(&mut self, now: Instant, on: PathId, offset: u64, settled: &[Copy]) {
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
-        let is_cumulative = self.config.loss_detection(false) == LossDetection::TcpCumulative;
-        let sample = match is_cumulative {
-            true => own.duplicate_acks.on_advance(now, offset),
-            false => None,
-        };
+        let is_cumulative = self.config.has_cumulative_acks();
+        let sample = is_cumulative.then(|| own.duplicate_acks.on_advance(now, offset));
+        let sample = sample.flatten();
         // Like Vegas, which keeps the time of each segment, except for segments that may be taken
         // for others.
         let newest_resent = own.newest_resent;

@@ -6,7 +6,7 @@ use super::mtu::segment_bytes;
 use super::{Stream, StreamPath, StreamSession};
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::recovery::{LossDetection, PacketContent, SentPacket};
+use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::session::Event;
 use crate::session::content::Written;
@@ -102,8 +102,7 @@ impl StreamSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        self.content.drop_settled(path);
+        self.content.drop_settled(&mut self.paths[id.index()]);
         let chunk = self.content.next_chunk(id, &self.sizes, &self.paths)?;
         let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
         let has_window = own.has_window_for(&chunk, path, self.sizes.overhead_bytes);
@@ -123,8 +122,7 @@ impl StreamSession {
         let header = SegmentHeader {
             offset: chunk.offset as u32,
             is_last: chunk.is_last,
-            wants_packet_feedback: self.config.loss_detection(false)
-                != LossDetection::TcpCumulative,
+            wants_packet_feedback: !self.config.has_cumulative_acks(),
             edges: chunk.edges,
         };
         wire::write_segment(header, buf);
@@ -153,7 +151,7 @@ impl StreamSession {
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
-        if self.config.loss_detection(false) == LossDetection::TcpCumulative {
+        if self.config.has_cumulative_acks() {
             own.duplicate_acks
                 .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
         }
@@ -211,11 +209,13 @@ impl StreamSession {
             None => received == Received::InOrder,
         };
         let stream = &mut self.content;
-        let delay = match is_in_order {
+        let is_quick = path.arrivals.expected() <= u64::from(stream.config.quick_acks);
+        let delay = match is_in_order && !is_quick {
             true => stream.config.delayed_ack,
             false => Duration::ZERO,
         };
-        path.arrivals.on_segment(now, delay);
+        path.arrivals
+            .on_segment(now, delay, stream.config.ack_every);
         let arrived = stream.receive.readable_bytes() - before;
         self.output.counters.stream_bytes_received += arrived as u64;
         let has_data = arrived > 0 || stream.receive.has_message();
