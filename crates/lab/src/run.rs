@@ -1,5 +1,6 @@
 //! Running a scenario, with one seed or with many on all cores.
 
+mod noise;
 mod recording;
 mod stepped;
 mod watch;
@@ -305,7 +306,8 @@ pub(crate) fn build_world(
     }
     let mut last_config = None;
     for flow in &scenario.flows {
-        add_flow(&mut world, flow, seed, &mut last_config)?;
+        let routes = noise::routes_of(&mut world, scenario, flow)?;
+        add_flow(&mut world, flow, &routes, seed, &mut last_config)?;
     }
     Ok(world)
 }
@@ -321,15 +323,17 @@ pub(crate) fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     scenario
 }
 
-/// Adds a flow. `last_config` is the configuration of the flow before.
+/// Adds a flow over `routes`, one for each of its paths. `last_config` is the configuration of the
+/// flow before.
 fn add_flow(
     world: &mut World,
     flow: &FlowSpec,
+    routes: &[RouteId],
     seed: Seed,
     last_config: &mut Option<Arc<Config>>,
 ) -> Result<FlowId, RunError> {
-    let path = |path: &crate::scenario::PathSpec| FlowPath {
-        route: RouteId(path.route as u32),
+    let path = |(path, route): (&crate::scenario::PathSpec, &RouteId)| FlowPath {
+        route: *route,
         options: PathOptions {
             weight: path.weight,
             is_metered: path.is_metered,
@@ -363,8 +367,7 @@ fn add_flow(
             (config, Application::Adaptive(video.clone(), *buffer))
         }
         FlowKind::Raw(raw) => {
-            let route = RouteId(flow.paths[0].route as u32);
-            let generator = raw.generator(route, flow.start, flow.stop);
+            let generator = raw.generator(routes[0], flow.start, flow.stop);
             return Ok(world.add_generator(&flow.name, generator)?);
         }
     };
@@ -376,7 +379,7 @@ fn add_flow(
     let config = FlowConfig {
         sender: config.clone(),
         receiver: config,
-        paths: flow.paths.iter().map(path).collect(),
+        paths: flow.paths.iter().zip(routes).map(path).collect(),
         start: flow.start,
         stop: flow.stop,
         source,

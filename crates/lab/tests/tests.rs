@@ -21,6 +21,7 @@ mod linux;
 mod means;
 mod metered;
 mod mtu;
+mod noise;
 mod only_flow;
 mod overload;
 mod overtaking;

@@ -51,6 +51,9 @@ pub struct FlowSpec {
     pub start: Instant,
     /// Bound of the delay of its start, which each run draws by its seed.
     pub start_jitter: Duration,
+    /// Bound of the time that each of its packets spends in an end's machine before it leaves; each
+    /// packet's is drawn by the run's seed.
+    pub noise: Duration,
     /// Its end; `None`: with the run.
     pub stop: Option<Instant>,
     /// Its traffic.
@@ -190,6 +193,11 @@ const COMMON_KEYS: &[Key] = &[
         "start-jitter",
         Shape::Duration,
         "largest random delay of its start",
+    ),
+    Key::new(
+        "noise",
+        Shape::Duration,
+        "largest random time that an end takes to send a packet or an acknowledgement",
     ),
     Key::new("stop", Shape::Duration, "end of the flow"),
     Key::new(
@@ -361,6 +369,7 @@ fn copies(
         name: table.or("name", name, |node| text(node).map(str::to_owned))?,
         start: table.or("start", Instant::ZERO, instant)?,
         start_jitter: table.or("start-jitter", Duration::ZERO, duration)?,
+        noise: table.or("noise", Duration::ZERO, noise)?,
         stop: table.optional("stop", instant)?,
         kind: (kind.read)(table, &context)?,
         paths,
@@ -383,6 +392,16 @@ fn copies(
             Err(node.mistake(format!("{} would stop before it starts", last.name)))
         }
         _ => (0..count).map(copy).collect(),
+    }
+}
+
+/// Longest noise: a machine that takes longer is no noise.
+const MAX_NOISE: Duration = Duration::from_millis(100);
+
+fn noise(node: &Node) -> Read<Duration> {
+    match duration(node)? {
+        noise if noise > MAX_NOISE => Err(node.mistake("must be at most 100 ms")),
+        noise => Ok(noise),
     }
 }
 

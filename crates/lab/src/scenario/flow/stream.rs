@@ -1,5 +1,7 @@
 //! Common part of flows that carry streams.
 
+use std::ops::RangeInclusive;
+
 use anabranch_core::{Config, Reinjection, StreamConfig};
 use anabranch_schedulers::default_stream_scheduler;
 use anabranch_units::{ByteCount, Duration};
@@ -7,7 +9,9 @@ use anabranch_units::{ByteCount, Duration};
 use super::session;
 use crate::scenario::algorithms::Algorithms;
 use crate::scenario::document::Node;
-use crate::scenario::reader::{Read, Table, choice, duration, list, positive_duration, quantity};
+use crate::scenario::reader::{
+    Read, Table, choice, duration, integer, list, positive_duration, quantity,
+};
 use crate::scenario::shape::{Key, Shape};
 
 /// The keys that [`config`] reads beside those of every session.
@@ -16,6 +20,16 @@ pub(super) const KEYS: &[Key] = &[
         "delayed-ack",
         Shape::Duration,
         "how long an acknowledgement may wait",
+    ),
+    Key::new(
+        "ack-every",
+        Shape::Integer(1, 16),
+        "segments that one acknowledgement covers",
+    ),
+    Key::new(
+        "quick-acks",
+        Shape::Integer(0, 64),
+        "first packets of a path that are acknowledged at once",
     ),
     Key::new("min-rto", Shape::Duration, "least retransmission timeout"),
     Key::new(
@@ -109,6 +123,8 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
             choice(node, "reinjection", &REINJECTIONS)
         })?,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
+        ack_every: table.or("ack-every", usual.ack_every, |node| count(node, 1..=16))?,
+        quick_acks: table.or("quick-acks", usual.quick_acks, |node| count(node, 0..=64))?,
         min_retransmission_timeout: table.or(
             "min-rto",
             usual.min_retransmission_timeout,
@@ -122,6 +138,10 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
         )?,
     };
     Ok(Config { stream, ..session })
+}
+
+fn count(node: &Node, allowed: RangeInclusive<u64>) -> Read<u32> {
+    Ok(integer(node, allowed)? as u32)
 }
 
 fn has_several_paths(table: &Table<'_>) -> Read<bool> {
