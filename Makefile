@@ -19,6 +19,8 @@ WIRELESS_SEEDS ?= 3
 WIRELESS_METRICS ?= frame-delay-all-p95,delay-p95,goodput
 RESULTS ?= target/results
 RESULTS_SEEDS ?= 10
+# Whole films of each of 1,620 settings, for the paper by Matsufuji et al.
+RESULTS_FILMS ?= 5
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 DOCKER ?= docker
 SCHEDULERS ?= anabranch,min-cost,all,oracle
@@ -88,7 +90,9 @@ papers: ## test all that papers claim, over up to ten seeds, and that claims can
 results: ## run what docs/results.md shows, and write its tables and pictures: a part of each release (some hours of two cores)
 	mkdir -p $(RESULTS)
 	$(CARGO) build --release --quiet -p anabranch-lab-cli
-	$(LAB) reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(LAB) reproduce --others --seeds $(RESULTS_SEEDS) --format json --output $(RESULTS)/report.html \
+	  zhang-delay-bbr kondo grieco-arc ns2 ns3 own > $(RESULTS)/findings.json
+	$(LAB) reproduce --seeds $(RESULTS_FILMS) --format json --output $(RESULTS)/films.html matsufuji > $(RESULTS)/findings-films.json
 	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
 	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
 	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(WIRELESS_SEEDS) \

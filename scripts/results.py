@@ -4,7 +4,7 @@ run them.
 
     scripts/results.py FOLDER docs/results.md
 
-FOLDER holds findings.json and report.html (`anabranch-lab reproduce --format json`), rmcat.json and wireless.json
+FOLDER holds findings*.json and report*.html (`anabranch-lab reproduce --format json`, of all papers or of some in each), rmcat.json and wireless.json
 (`anabranch-lab compare --format json`), contest.txt (`anabranch-lab contest`), frontier.json (`anabranch-lab frontier
 --format json`); a missing file leaves its tables unchanged. A table stands between `<!-- begin NAME -->` and
 `<!-- end NAME -->`; the text around it is written by hand.
@@ -79,15 +79,35 @@ def counted(verdicts):
     return " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
 
 
+# Papers in the order of their tables.
+PAPERS = ["zhang-delay-bbr", "kondo", "grieco-arc", "matsufuji", "ns2", "ns3", "own"]
+
+
+def merged(documents):
+    """Returns the findings of several runs of one program."""
+    fingerprints = {document["fingerprint"] for document in documents}
+    if len(fingerprints) != 1:
+        sys.exit(f"the findings are of different programs: {', '.join(sorted(fingerprints))}")
+    findings = [finding for document in documents for finding in document["findings"]]
+    return {
+        "fingerprint": fingerprints.pop(),
+        "seed_count": max(document["seed_count"] for document in documents),
+        "findings": sorted(findings, key=lambda one: PAPERS.index(one["paper"])),
+    }
+
+
 def seeds(document):
-    """The most seeds, and papers of which no measured claim took more than one."""
+    """The most seeds of a claim, and of papers of which no measured claim took as many."""
     most = {}
     for finding in document["findings"]:
         if finding["basis"] == "measured":
             most[finding["paper"]] = max(most.get(finding["paper"], 0), finding["seed_count"])
-    single = [f"`{paper}`" for paper, count in most.items() if count == 1 < document["seed_count"]]
-    note = f"; of {' and '.join(single)} 1" if single else ""
-    return f"Seeds: up to {document['seed_count']}{note}.\n\n"
+    fewer = [f"of `{paper}` {count}" for paper, count in most.items() if count < document["seed_count"]]
+    note = f"; {', '.join(fewer)}" if fewer else ""
+    return (
+        f"Seeds: up to {document['seed_count']}{note}. Fingerprint of the traces and claims: "
+        f"`{document['fingerprint']}`.\n\n"
+    )
 
 
 def counts(findings):
@@ -105,12 +125,40 @@ def counts(findings):
             cells[1] = "–"
         for basis in ("set-up", "by construction"):
             cells.append(counted(finding["verdict"] for finding in of if finding["basis"] == basis))
+        cells.insert(3, shared(of))
         rows.append([f"`{paper}`", *cells])
     heading = [
-        "", "measured, as published", "the same, on our endpoint", "measured, ours", "set-up",
-        "by construction",
+        "", "measured, as published", "the same, on our endpoint", "measured, ours",
+        "hold for half of the others too", "set-up", "by construction",
     ]
     return table(heading, rows)
+
+
+def shared(findings):
+    """Of the claims that hold and in which others were tried, those that half of them pass."""
+    tried = [one for one in findings if one["verdict"] == "holds" and one["others"]]
+    if not tried:
+        return "–"
+    common = [one for one in tried if 2 * len(one["others"]["passed"]) >= len(one["others"]["tried"])]
+    return f"{len(common)} of {len(tried)}"
+
+
+def ablations(findings):
+    """Returns which explanations of claims that differ an ablation tests."""
+    def differs(finding):
+        return any(column and column["verdict"] == "differs" for column in columns(finding))
+
+    kinds = {"tested by an ablation": [], "not tested": [], "not explained": []}
+    for finding in findings:
+        if finding["basis"] == "measured" and differs(finding):
+            why = finding["why"] or ""
+            if not why:
+                kinds["not explained"].append(finding["id"])
+            elif "Ablation: " in why:
+                kinds["tested by an ablation"].append(finding["id"])
+            else:
+                kinds["not tested"].append(finding["id"])
+    return "\n".join(f"- *{kind}*: {', '.join(ids) or 'none'}" for kind, ids in kinds.items())
 
 
 def headlines(findings):
@@ -299,15 +347,17 @@ def pictures(report, folder):
 def main(folder, path):
     folder, path = Path(folder), Path(path)
     blocks = {}
-    if (folder / "findings.json").exists():
-        document = json.loads((folder / "findings.json").read_text())
+    documents = [json.loads(file.read_text()) for file in sorted(folder.glob("findings*.json"))]
+    if documents:
+        document = merged(documents)
         findings = document["findings"]
         blocks["claims"] = seeds(document) + counts(findings) + headlines(findings)
         blocks["verdicts"] = verdicts(findings)
+        blocks["ablations"] = ablations(findings)
         blocks["table-2"] = table_2(findings)
         blocks["own"] = own(findings)
-    if (folder / "report.html").exists():
-        pictures((folder / "report.html").read_text(), path.parent)
+    for report in sorted(folder.glob("report*.html")):
+        pictures(report.read_text(), path.parent)
     if (folder / "rmcat.json").exists():
         blocks["rmcat"] = cases(json.loads((folder / "rmcat.json").read_text()), RMCAT)
     if (folder / "wireless.json").exists():

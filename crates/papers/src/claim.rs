@@ -41,6 +41,8 @@ pub struct Forms {
     pub ours: &'static str,
     /// Reason for which the published one differs from the paper's description, if it does.
     pub why: &'static str,
+    /// Experiment that tests this reason by taking the cause away.
+    pub ablation: &'static str,
 }
 
 impl Forms {

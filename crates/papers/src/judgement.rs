@@ -8,6 +8,10 @@ use anabranch_lab::Chart;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, cell, written};
 
+/// Least difference of two medians that decides, in standard errors: chance alone exceeds it once
+/// in twenty times.
+const DECISIVE_ERRORS: f64 = 2.0;
+
 /// One number per seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples(pub Vec<f64>);
@@ -22,6 +26,17 @@ impl Samples {
     /// Returns the median; not a number if one run could not measure it.
     pub fn median(&self) -> f64 {
         self.spread().map_or(f64::NAN, |spread| spread.median)
+    }
+
+    /// Returns the standard error of the mean; zero of a single run, whose spread is not known.
+    pub fn standard_error(&self) -> f64 {
+        let count = self.0.len() as f64;
+        if self.0.len() < 2 {
+            return 0.0;
+        }
+        let mean = self.0.iter().sum::<f64>() / count;
+        let squares: f64 = self.0.iter().map(|value| (value - mean).powi(2)).sum();
+        (squares / (count - 1.0) / count).sqrt()
     }
 
     /// Divides by `other`, seed by seed.
@@ -81,7 +96,7 @@ pub struct Expect {
     pub text: String,
     /// Whether the condition is met.
     pub is_met: bool,
-    /// Whether a setting decides it that the paper does not print.
+    /// Whether a setting decides it that the paper does not print, or chance.
     pub is_open: bool,
     /// Distance of the measured value from the bound: negative beyond the bound, minus infinity if
     /// it could not be measured. The unit does not matter: gaps of one expectation are only
@@ -247,17 +262,36 @@ impl Measured {
         self.all_meet("at most", bound, |value| bound - value)
     }
 
-    /// Expects a median below another's.
+    /// Expects a median below another's. A difference below the spread of the runs decides
+    /// nothing.
     pub fn below(&self, other: &Measured) -> Expect {
+        self.beside_other(other, "<", Expect::by_more)
+    }
+
+    /// Expects a median that is no larger than another's. A difference below the spread of the runs
+    /// decides nothing.
+    pub fn no_more_than(&self, other: &Measured) -> Expect {
+        self.beside_other(other, "≤", Expect::by)
+    }
+
+    fn beside_other(&self, other: &Measured, sign: &str, by: fn(String, f64) -> Expect) -> Expect {
         let (ours, theirs) = (self.samples.median(), other.samples.median());
-        let text = format!(
-            "{} ({}) < {} ({})",
+        let mut text = format!(
+            "{} ({}) {sign} {} ({})",
             self.name,
             self.write(ours),
             other.name,
             other.write(theirs)
         );
-        Expect::by_more(text, theirs - ours)
+        let errors = self
+            .samples
+            .standard_error()
+            .hypot(other.samples.standard_error());
+        let is_chance = (theirs - ours).abs() < DECISIVE_ERRORS * errors;
+        if is_chance {
+            text.push_str("; the difference is below the spread of the runs");
+        }
+        by(text, theirs - ours).open_if(is_chance)
     }
 
     fn median_meets(&self, word: &str, bound: f64, gap: impl Fn(f64) -> f64) -> Expect {
@@ -357,6 +391,9 @@ pub struct Judgement {
     pub expects: Vec<Expect>,
     /// Reason for which ours differ, if they do.
     pub why: String,
+    /// Experiment that tests this reason by taking the cause away, and its outcome. Empty: none
+    /// does.
+    pub ablation: String,
     /// Pictures, in the paper's axes.
     pub charts: Vec<Chart>,
     /// Cases in which several seeds gave the same result.
@@ -401,6 +438,13 @@ impl Judgement {
     #[must_use]
     pub fn because(mut self, why: impl Into<String>) -> Judgement {
         self.why = why.into();
+        self
+    }
+
+    /// Sets the experiment that tests the reason by taking the cause away.
+    #[must_use]
+    pub fn ablated(mut self, text: impl Into<String>) -> Judgement {
+        self.ablation = text.into();
         self
     }
 
@@ -488,6 +532,26 @@ mod tests {
             Verdict::CannotBeKnown
         );
         assert_eq!(verdict(&[(false, false), (false, true)]), Verdict::Differs);
+    }
+
+    #[test]
+    fn a_difference_below_the_spread_of_the_runs_decides_nothing() {
+        let seeds = measured(&[1.0, 3.0, 2.0, 2.0]);
+        let near = measured(&[3.0, 1.0, 2.5, 2.5]);
+        let far = measured(&[9.0, 11.0, 10.0, 10.0]);
+        for expect in [
+            seeds.below(&near),
+            near.below(&seeds),
+            near.no_more_than(&seeds),
+        ] {
+            assert!(expect.is_open, "{}", expect.text);
+        }
+        assert!(!seeds.below(&far).is_open && seeds.below(&far).is_met);
+        assert!(!far.below(&seeds).is_open && !far.below(&seeds).is_met);
+        // Runs without chance differ by what they differ by.
+        let [one, other] = [&[1.0, 1.0], &[1.01, 1.01]].map(|values| measured(values));
+        assert!(one.below(&other).is_met && !one.below(&other).is_open);
+        assert!(one.no_more_than(&one).is_met && !one.below(&one).is_met);
     }
 
     #[test]

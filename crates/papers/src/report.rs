@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
-use super::judgement::{Expect, Judged, Measured, Verdict};
+use super::fingerprint::fingerprint;
+use super::judgement::{Expect, Judged, Judgement, Measured, Verdict};
 use super::others::Others;
 use super::provenance::{COMMIT, RunProvenance};
 use anabranch_lab::metrics::Unit;
@@ -60,6 +61,7 @@ pub enum Columns {
 impl AsPublished {
     pub(super) fn new(forms: &Forms, mut judged: Judged) -> AsPublished {
         forms.why.clone_into(&mut judged.judgement.why);
+        forms.ablation.clone_into(&mut judged.judgement.ablation);
         AsPublished {
             controller: forms.published,
             judged,
@@ -98,13 +100,18 @@ impl Finding {
         }
     }
 
-    /// Returns the reason for which a column differs or cannot be known; `None` if the claim holds
-    /// there.
-    pub fn why(&self, column: Column) -> Option<&str> {
+    /// Returns the reason for which a column differs or cannot be known, and the experiment that
+    /// tests it; `None` if the claim holds there.
+    pub fn why(&self, column: Column) -> Option<String> {
         let judged = self.column(column)?;
-        let why = &judged.judgement.why;
-        let is_asked = judged.verdict != Verdict::Holds && !why.is_empty();
-        is_asked.then_some(why.as_str())
+        let Judgement { why, ablation, .. } = &judged.judgement;
+        if judged.verdict == Verdict::Holds || why.is_empty() {
+            return None;
+        }
+        Some(match ablation.is_empty() {
+            true => format!("{why} No ablation tests this explanation."),
+            false => format!("{why} Ablation: {ablation}"),
+        })
     }
 
     fn verdict(&self, column: Column) -> Option<Verdict> {
@@ -174,6 +181,7 @@ pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'stat
 struct Document<'a> {
     schema: &'static str,
     commit: Option<&'static str>,
+    fingerprint: String,
     seed_count: u64,
     findings: Vec<JsonFinding<'a>>,
 }
@@ -192,7 +200,7 @@ struct JsonFinding<'a> {
     seed_count: u64,
     paper_value: Option<f64>,
     ours: Option<Spread>,
-    why: Option<&'a str>,
+    why: Option<String>,
     headline: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
@@ -222,7 +230,7 @@ struct JsonAsPublished<'a> {
     controller: &'a str,
     verdict: Verdict,
     seed_count: u64,
-    why: Option<&'a str>,
+    why: Option<String>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
     runs: &'a [RunProvenance],
@@ -253,6 +261,7 @@ pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
     let document = Document {
         schema: FINDINGS_SCHEMA,
         commit: COMMIT,
+        fingerprint: fingerprint(),
         seed_count,
         findings: findings.iter().map(json_finding).collect(),
     };

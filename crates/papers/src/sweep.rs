@@ -10,9 +10,11 @@
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and passes
 //! its expectations there to [`Space::tally`]. The [`Tally`] writes shares, picture and verdict.
-//! The claim holds if it does at half of the points or more, the same bound for all claims. It
-//! cannot be known if one dimension decides it: met at three quarters of the points or more with
-//! one of its values, and at a quarter or less with another.
+//! The claim holds if it does at more than half of the points, the same bound for all claims. It
+//! cannot be known if as many points would meet it by the toss of a coin: within half the root of
+//! their number from half of them. Nor can it be known if one dimension decides it: met at three
+//! quarters of the points or more with one of its values, and at a quarter or less with another.
+//! [`Space::tally_where`] counts only points of which something else is known.
 
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
@@ -26,6 +28,9 @@ const MOST: f64 = 0.5;
 /// decides. With nine points, a third of 27, these are two and seven: chance rarely gives such
 /// shares.
 const DECIDED: (f64, f64) = (0.25, 0.75);
+/// Least number of points with a value for it to decide: by chance all of three meet an even claim
+/// once in eight times, and none of three others as rarely.
+const DECIDING_POINTS: usize = 3;
 /// Columns of L27: weights of three digits. The first three dimensions have all combinations.
 const OF_27: [[usize; 3]; 13] = [
     [1, 0, 0],
@@ -144,11 +149,21 @@ impl Space {
 
     /// Tallies the points at which all of `expects` are met.
     pub(crate) fn tally(&self, expects: impl Fn(&Point) -> Vec<Expect>) -> Tally {
+        self.tally_where(|_| true, expects)
+    }
+
+    /// Tallies the points that count and at which all of `expects` are met.
+    pub(crate) fn tally_where(
+        &self,
+        counts: impl Fn(&Point) -> bool,
+        expects: impl Fn(&Point) -> Vec<Expect>,
+    ) -> Tally {
         let is_met = |point: &Point| {
             let expects = expects(point);
             !expects.is_empty() && expects.iter().all(|expect| expect.is_met)
         };
-        let points = self.points();
+        let mut points = self.points();
+        points.retain(counts);
         let is_met = points.iter().map(is_met).collect();
         Tally {
             space: *self,
@@ -179,12 +194,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Returns the number of points at which it is met, and the number of all points.
+    /// Returns the number of points at which it is met, and the number of all that count.
     pub(crate) fn count(&self) -> (usize, usize) {
         let met = self.is_met.iter().filter(|is_met| **is_met).count();
         (met, self.points.len())
     }
 
+    /// Returns the share of the points that count; not a number if there are none.
     pub(crate) fn share(&self) -> f64 {
         let (met, all) = self.count();
         met as f64 / all as f64
@@ -208,7 +224,7 @@ impl Tally {
     /// `None` if no value makes a difference.
     pub(crate) fn decisive(&self) -> Option<usize> {
         let spread = |dimension: usize| {
-            let shares = self.shares(dimension);
+            let shares: Vec<f64> = self.shares(dimension).into_iter().flatten().collect();
             let largest = shares.iter().copied().fold(0.0, f64::max);
             largest - shares.iter().copied().fold(1.0, f64::min)
         };
@@ -227,14 +243,26 @@ impl Tally {
         const ROUNDING: f64 = 1e-9;
         let (little, much) = (DECIDED.0 + ROUNDING, DECIDED.1 - ROUNDING);
         self.decisive().filter(|dimension| {
-            let shares = self.shares(*dimension);
+            let by_value = self.by_value(*dimension).into_iter();
+            let enough = by_value.filter(|(_, all)| *all >= DECIDING_POINTS);
+            let shares: Vec<f64> = enough.map(|(met, all)| met as f64 / all as f64).collect();
             shares.iter().any(|share| *share >= much) && shares.iter().any(|share| *share <= little)
         })
     }
 
-    fn shares(&self, dimension: usize) -> Vec<f64> {
+    /// Returns the share of each value of a dimension; `None` if no point with it counts.
+    fn shares(&self, dimension: usize) -> Vec<Option<f64>> {
         let by_value = self.by_value(dimension).into_iter();
-        by_value.map(|(met, all)| met as f64 / all as f64).collect()
+        by_value
+            .map(|(met, all)| (all > 0).then(|| met as f64 / all as f64))
+            .collect()
+    }
+
+    /// Returns whether the toss of a coin at each point would give as many, within one standard
+    /// deviation.
+    fn is_like_chance(&self) -> bool {
+        let (met, all) = self.count();
+        (met as f64 - MOST * all as f64).abs() < (all as f64).sqrt() / 2.0
     }
 
     /// Describes the number of points and the decisive dimension in a sentence.
@@ -259,22 +287,28 @@ impl Tally {
         Measured::new(name, Unit::Share, Samples(vec![self.share()]))
     }
 
-    /// Expects that it is met at half of the points or more.
+    /// Expects that it is met at more than half of the points.
     pub(crate) fn expect(&self, name: &str) -> Expect {
         let deciding = self.deciding();
-        let mut text = format!("{name}: {} Expected: half of them.", self.sentence());
+        let mut text = format!("{name}: {} Expected: more than half.", self.sentence());
+        if self.points.is_empty() {
+            text.push_str(" No point counts.");
+        } else if self.is_like_chance() {
+            text.push_str(" So near to half of them, the choice of points decides.");
+        }
         if let Some(dimension) = deciding {
             let what = self.space.0[dimension].name;
             text.push_str(&format!(" The paper does not print what decides: {what}."));
         }
-        Expect::by(text, self.share() - MOST).open_if(deciding.is_some())
+        let is_open = deciding.is_some() || self.points.is_empty() || self.is_like_chance();
+        Expect::by_more(text, self.share() - MOST).open_if(is_open)
     }
 
     /// Expects that it is met at one point at least.
     pub(crate) fn expect_some(&self, name: &str) -> Expect {
         let (met, all) = self.count();
         let text = format!("{name}: met at {met} of {all} points, expected one at least");
-        Expect::by(text, met as f64 - 1.0)
+        Expect::by(text, met as f64 - 1.0).open_if(all == 0)
     }
 
     /// Reports the tally, draws it and makes the verdict depend on it.
@@ -284,6 +318,13 @@ impl Tally {
         judgement.expect(self.expect(name));
     }
 
+    /// Describes the effect of the decisive dimension as an experiment; `None` if no value makes a
+    /// difference.
+    pub(crate) fn ablation(&self) -> Option<String> {
+        self.decisive()?;
+        Some(format!("the points of the space. {}", self.sentence()))
+    }
+
     /// Reports and draws the tally without an effect on the verdict.
     pub(crate) fn show(&self, name: &str, judgement: &mut Judgement) {
         judgement.report(&self.measured(name));
@@ -291,6 +332,7 @@ impl Tally {
             let Dimension { name: what, values } = self.space.0[dimension];
             for (value, share) in values.iter().zip(self.shares(dimension)) {
                 let name = format!("{name}, with {what} {}", value.name);
+                let share = share.unwrap_or(f64::NAN);
                 judgement.report(&Measured::new(name, Unit::Share, Samples(vec![share])));
             }
             judgement.draw(self.chart(name));
@@ -303,7 +345,7 @@ impl Tally {
         for (place, dimension) in self.space.0.iter().enumerate() {
             for (value, share) in dimension.values.iter().zip(self.shares(place)) {
                 groups.push(format!("{} {}", dimension.name, value.name));
-                bars.push(Spread::of([share * 100.0]).map(Bar::from));
+                bars.push(Spread::of(share.map(|share| share * 100.0)).map(Bar::from));
             }
         }
         let (met, all) = self.count();
@@ -422,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_points_make_a_claim_hold() {
+    fn more_points_than_a_coin_would_give_make_a_claim_hold() {
         // In this order no dimension decides.
         let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
         let verdict = |met: usize| {
@@ -436,16 +478,39 @@ mod tests {
         };
         assert_eq!(verdict(0), Verdict::Differs);
         assert_eq!(verdict(1), Verdict::Differs);
-        assert_eq!(verdict(4), Verdict::Differs);
-        assert_eq!(verdict(5), Verdict::Holds);
+        // Half the root of nine is one and a half: 3.1 to 5.9 are like chance.
+        assert_eq!(verdict(3), Verdict::Differs);
+        assert_eq!(verdict(4), Verdict::CannotBeKnown);
+        assert_eq!(verdict(5), Verdict::CannotBeKnown);
+        assert_eq!(verdict(6), Verdict::Holds);
         // One value has all points, another has none.
         let mut decided = Judgement::new();
         FOUR.tally(|point| expects(point.value(1) != 2))
             .report("it", &mut decided);
         assert_eq!(decided.verdict(), Verdict::CannotBeKnown);
         assert!(decided.expects[1].text.ends_with("what decides: two."));
+        // Two points with each value do not decide.
+        let few = THIRTEEN.tally_where(
+            |point| point.number < 6,
+            |point| expects(point.value(0) == 2),
+        );
+        assert_eq!((few.count(), few.deciding()), ((2, 6), None));
         let mut shown = Judgement::new();
         FOUR.tally(|_| expects(true)).show("it", &mut shown);
         assert!(shown.expects.is_empty() && shown.values.len() == 1);
+    }
+
+    #[test]
+    fn only_points_count_of_which_something_else_is_known() {
+        let tally = FOUR.tally_where(
+            |point| point.value(0) != 1,
+            |point| expects(point.value(0) == 0),
+        );
+        assert_eq!(tally.count(), (3, 6));
+        assert_eq!(tally.by_value(0), [(3, 3), (0, 0), (0, 3)]);
+        let mut none = Judgement::new();
+        FOUR.tally_where(|_| false, |_| expects(true))
+            .report("it", &mut none);
+        assert_eq!(none.verdict(), Verdict::CannotBeKnown);
     }
 }

@@ -31,6 +31,9 @@ pub(super) const PAPER: Paper = Paper {
         why: "The authors' code has two modes. A start fills the queue; a flow that measures its \
               base delay then takes the full queue for the path. If all flows do, none reacts to \
               delay any more, and the queue stays full to the end.",
+        ablation: "S0-F3 also runs case 1 with one flow and with two, whose start does not fill \
+        the \
+                   queue for good.",
     }),
 };
 

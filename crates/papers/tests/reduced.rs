@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use anabranch_lab::metrics::Unit;
 use anabranch_papers::{
-    Basis, Column, Columns, Finding, Judged, Measured, Study, StudyOptions, Swap, selected,
+    Basis, Column, Columns, Finding, Judged, Measured, Study, StudyOptions, Swap, fingerprint,
+    selected,
 };
 
 const EXPECTED: &str = include_str!("data/expected.csv");
@@ -176,6 +177,18 @@ fn the_page_of_results_says_what_runs_say() {
         wrong.is_empty(),
         "docs/results.md is behind the program; `make results` writes it:\n{}",
         wrong.join("\n")
+    );
+}
+
+/// The page is of these traces and these claims, all of it.
+#[test]
+fn the_page_of_results_is_of_these_runs() {
+    let fingerprint = fingerprint();
+    assert!(
+        PAGE.contains(&format!(
+            "Fingerprint of the traces and claims: `{fingerprint}`"
+        )),
+        "docs/results.md is of other runs than {fingerprint}; `make results` writes it"
     );
 }
 

@@ -106,7 +106,7 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
         writeln!(page, "<p class=\"muted\">Seeds: {}.</p>", judged.seed_count)?;
     }
     if let Some(why) = finding.why(column) {
-        writeln!(page, "<p><b>Why:</b> {}</p>", escape(why))?;
+        writeln!(page, "<p><b>Why:</b> {}</p>", escape(&why))?;
     }
     for chart in judgement
         .charts

@@ -1,6 +1,9 @@
 //! A figure of the paper at the points of the space, with both readings and both forms of BBR.
+//!
+//! A network in which the paper's Fig. 4 is not seen, because a film stops in scenario A, is not
+//! the paper's. So Figs. 5 to 10 count at the points where Fig. 4 is met.
 
-use super::{FORMS, Reading, SPACE, Scenario, Who, case_name};
+use super::{FORMS, Reading, SPACE, Scenario, Who, case_name, viewer};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
@@ -77,22 +80,31 @@ pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
     format!("{}, {form}", reading.name())
 }
 
-/// Judges a figure. The first reading and the paper's BBR decide, each statement and all at once;
-/// the others are shown.
+/// Judges a figure where Fig. 4 is met, by the same reading and form of BBR.
 pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
+    judge_where(evidence, viewer::PARTS[0], parts, why)
+}
+
+/// Judges a figure at the points where all of `given` is met. The first reading and the paper's BBR
+/// decide, each statement and all at once; the others are shown.
+pub(super) fn judge_where(evidence: &Evidence, given: Parts, parts: Parts, why: &str) -> Judgement {
     let mut judgement = Judgement::new();
     let mut sentences = Vec::new();
     let main = FORMS[0];
     let tally = |(reading, bbr), parts: &[Part]| {
-        SPACE.tally(|point| {
+        let all_at = |parts: &[Part], point: &Point| {
             let at = At {
                 evidence,
                 point,
                 reading,
                 bbr,
             };
-            expect(parts.iter().all(|part| (part.is_so)(&at)))
-        })
+            parts.iter().all(|part| (part.is_so)(&at))
+        };
+        SPACE.tally_where(
+            |point| all_at(given, point),
+            |point| expect(all_at(parts, point)),
+        )
     };
     let all = tally(main, parts);
     all.report("all of it", &mut judgement);
@@ -108,7 +120,9 @@ pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
             judgement.report(&other.measured(&format!("all of it, {name}")));
         }
     }
-    judgement.because(format!("{why} {}", sentences.join(" ")))
+    judgement
+        .because(format!("{why} {}", sentences.join(" ")))
+        .ablated(all.ablation().unwrap_or_default())
 }
 
 /// Returns a number of each point, for the report.

@@ -42,7 +42,8 @@ pub(super) const LOSSY: Claim = Claim {
     paper: &PAPER,
     figure: "§II, citing the authors' paper of 2022",
     claim: "Over paths that lose packets BBR's video is better than that of other TCPs.",
-    criterion: "At half of the points, with 1 % loss on both paths: fewer discards or underflows \
+    criterion: "At more than half of the points, with 1 % loss on both paths: fewer discards or \
+                underflows \
                 than CUBIC and more of neither, or a film without a stop.",
     basis: Basis::Measured,
     subject: Subject::Controller(BBR),

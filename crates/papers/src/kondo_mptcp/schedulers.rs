@@ -72,7 +72,8 @@ pub(super) const FUTURE: Claim = Claim {
     figure: "§VII, future work",
     claim: "With BBR in scenario C, a scheduler that prefers the path of the larger \
             bandwidth-delay product works better than the default one.",
-    criterion: "At half of the points, for largest-bdp: fewer switches, no less by the Wi-Fi, and \
+    criterion: "At more than half of the points, for largest-bdp: fewer switches, no less by the \
+                Wi-Fi, and \
                 neither more underflows nor more discards. bbr-earliest and bbr-sticky are shown \
                 beside it. The paper gives no numbers.",
     basis: Basis::Measured,

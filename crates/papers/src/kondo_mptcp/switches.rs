@@ -40,7 +40,8 @@ pub(super) const FIGURE_10: Claim = Claim {
     figure: "Fig. 10, §VI.C",
     claim: "With BBR, the paths are switched more often than with CUBIC in all scenarios, up to \
             four times as often.",
-    criterion: "At half of the points. Up to four times: the largest of the three ratios is 2 to \
+    criterion: "At more than half of the points where Fig. 4 is met. Up to four times: the \
+                largest of the three ratios is 2 to \
                 6, with paths that carry the film in A. A switch is a new segment that takes \
                 another path than the one before it.",
     basis: Basis::Measured,
@@ -115,13 +116,14 @@ pub(super) const BACK: Claim = Claim {
     figure: "§VI.C, end",
     claim: "BBR's window blocks the Wi-Fi when its delay changes, which pushes the scheduler to \
             LTE; as soon as there is room on the Wi-Fi it switches back.",
-    criterion: "At half of the points, in C. Blocked: no packet fits into the window for half of \
+    criterion: "At more than half of the points where Fig. 4 is met, in C. Blocked: no packet \
+                fits into the window for half of \
                 the time with the delay, and the Wi-Fi is slower by a tenth then where CUBIC's \
                 is not. Back \
                 as soon as there is room: every third segment changes paths.",
     basis: Basis::Measured,
     subject: Subject::Controller(BBR),
-    cases: |bbr| cases(&[Scenario::C], bbr),
+    cases: |bbr| cases(&[Scenario::A, Scenario::C], bbr),
     judge: |evidence| {
         let mut judgement = judge(evidence, MECHANISM, WHY_BACK);
         type Of = fn(&At<'_>) -> f64;
@@ -180,7 +182,8 @@ pub(super) const BLOCKED: Claim = Claim {
     claim: "The default scheduler prefers the path of the shorter round trip, but BBR gives a path \
             of little bandwidth a small window: it is blocked, and the path of the larger \
             bandwidth-delay product carries the data.",
-    criterion: "At half of the points, with Wi-Fi of 1 Mbit/s and 20 ms and LTE of 6 Mbit/s: the \
+    criterion: "At more than half of the points, with Wi-Fi of 1 Mbit/s and 20 ms and LTE of 6 \
+                Mbit/s: the \
                 Wi-Fi's window is at most half of LTE's and full for half of the time, and LTE \
                 carries two thirds.",
     basis: Basis::Measured,

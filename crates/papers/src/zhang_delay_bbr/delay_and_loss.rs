@@ -29,6 +29,22 @@ fn cases(controller: &str) -> Vec<Case> {
     cases.collect()
 }
 
+/// Numbers of flows with which case 1 is run as well: the third start is taken away.
+const FEWER: [&str; 2] = ["1", "2"];
+
+/// Returns case 1 with fewer flows than the paper's three.
+fn fewer_flows(controller: &str) -> [Case; 2] {
+    FEWER.map(|count| {
+        let case = SETTINGS[0].three_flows(fewer_name(count), controller);
+        // The file's expectations are about three.
+        case.set("flows.0.count", count).only_shown()
+    })
+}
+
+fn fewer_name(count: &str) -> String {
+    format!("case 1, flows: {count}")
+}
+
 fn name(setting: &Setting, form: &str) -> String {
     format!("case {}, {form}", setting.number)
 }
@@ -59,7 +75,11 @@ pub(super) const FIGURE_3: Claim = Claim {
             authors, perhaps these bars.",
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
-    cases,
+    cases: |controller| {
+        let mut cases = cases(controller);
+        cases.extend(fewer_flows(controller));
+        cases
+    },
     judge: |evidence| {
         let of = |form: &str| {
             measured(evidence, form, Unit::Milliseconds, |run| {
@@ -74,6 +94,13 @@ pub(super) const FIGURE_3: Claim = Claim {
         }
         for (small, large) in [(0, 1), (1, 2), (3, 5), (6, 8)] {
             judgement.expect(quic[small].below(&quic[large]));
+        }
+        for count in FEWER {
+            let case = fewer_name(count);
+            let delay = evidence.each(&case, |run| run.delay_ms(WHOLE));
+            judgement.report(&Measured::new(&*case, Unit::Milliseconds, delay));
+            let loss = evidence.each(&case, |run| run.loss(WHOLE));
+            judgement.report(&Measured::new(format!("{case}: loss"), Unit::Share, loss));
         }
         let title = "Fig. 3: mean one-way delay";
         judgement.draw(picture(title, "ms", 1.0, [&ours, &quic], &FILES_DELAY_MS));

@@ -49,6 +49,7 @@ pub(super) const CLAIM: Claim = Claim {
              leaves ProbeRTT by other rules: with and without the reset its entries differ by less \
              than seeds do.",
         );
+        judgement.ablation = "the claim's own two cases, with and without the reset.".to_owned();
         let [with, without] = ["with the reset", "without it"].map(rate);
         let [seldom, often] = ["with the reset", "without it"].map(entries);
         for value in [&with, &without, &seldom, &often] {
