@@ -548,7 +548,7 @@ mod tests {
         }
         assert!(!seeds.below(&far).is_open && seeds.below(&far).is_met);
         assert!(!far.below(&seeds).is_open && !far.below(&seeds).is_met);
-        // Runs without chance differ by what they differ by.
+        // The spread of runs without chance is zero, so that any difference decides.
         let [one, other] = [&[1.0, 1.0], &[1.01, 1.01]].map(|values| measured(values));
         assert!(one.below(&other).is_met && !one.below(&other).is_open);
         assert!(one.no_more_than(&one).is_met && !one.below(&one).is_met);
