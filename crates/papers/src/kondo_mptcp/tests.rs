@@ -204,7 +204,7 @@ fn one_thing_is_enough_to_differ() {
         }),
         ("S1-F6", Scenario::B, true, |film| film.underflows = 5),
         ("S1-F6", Scenario::B, true, |film| film.discarded = 30),
-        ("S1-F6", Scenario::A, false, |film| film.underflows = 6),
+        ("S1-F6", Scenario::B, false, |film| film.underflows = 1),
         ("S1-F7ab", Scenario::B, true, |film| film.window = [50, 80]),
         ("S1-F7ab", Scenario::B, true, |film| film.window = [30, 40]),
         ("S1-F7cd", Scenario::B, true, |film| {
@@ -236,6 +236,27 @@ fn one_thing_is_enough_to_differ() {
             film
         });
         assert_eq!(found, Verdict::Differs, "{id}, change {place}");
+    }
+}
+
+/// A network in which Fig. 4 is not seen is not the paper's.
+#[test]
+fn where_figure_4_is_not_met_no_other_figure_can_be_known() {
+    for id in FIGURES {
+        let expected = match id {
+            "S1-F4" => Verdict::Differs,
+            // It counts figures.
+            "S1-all" => Verdict::Differs,
+            _ => Verdict::CannotBeKnown,
+        };
+        let found = verdict(id, |scenario, is_bbr| {
+            let mut film = paper(scenario, is_bbr);
+            if scenario == Scenario::A && !is_bbr {
+                film.underflows = 2;
+            }
+            film
+        });
+        assert_eq!(found, expected, "{id}");
     }
 }
 
