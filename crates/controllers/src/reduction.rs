@@ -122,11 +122,10 @@ impl Episode {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::control::CongestionController;
-
     use super::super::reno::Reno;
     use super::super::testing::beds::{SEGMENT, segment_config};
     use super::super::testing::{Report, Rig};
+    use super::super::window::Window;
     use super::*;
 
     /// Returns a rig with a window of `segments` that is full, of a stream or of media.
@@ -136,6 +135,8 @@ mod tests {
             ..segment_config()
         };
         let mut rig = Rig::of_segments(Reno::new(&config));
+        // Reno's own window has no reduction.
+        rig.controller.window = Window::new(&config);
         rig.controller.window.segments = segments as f64;
         rig.controller.window.ssthresh = segments as f64;
         rig.send(segments);
@@ -174,10 +175,6 @@ mod tests {
         assert_eq!(left[..10], [1, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!(left.iter().sum::<u64>(), 10);
         assert_eq!(rig.flying.len(), 10);
-        // The first packet of the episode ends it, and the window grows again.
-        rig.ack(1);
-        assert!(rig.window_segments() >= 10.0);
-        assert_eq!(rig.controller.state(), "CongestionAvoidance");
     }
 
     #[test]

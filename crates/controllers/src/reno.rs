@@ -12,7 +12,9 @@
 //! 3. The window is halved as in ns-2 (min(cwnd, advertised window); nothing is advertised here),
 //!    not the flight of RFC 5681 eq. 4. Inflation by duplicate acknowledgements is recovery's.
 //! 4. Only a timeout takes a window below two segments (ns-2: half may be less than two).
-//! 5. Growth only of a used window, idle restart, silence and marks: see `window.rs`, 3 to 6; marks
+//! 5. A reduction takes effect at once, as in ns-2: Reno has no recovery period over which it could
+//!    be spread.
+//! 6. Growth only of a used window, idle restart, silence and marks: see `window.rs`, 3 to 6; marks
 //!    count once per window. ns-2 grows an idle source's window too.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
@@ -34,7 +36,10 @@ pub(super) struct Reno {
 impl Reno {
     pub(super) fn new(config: &ControllerConfig) -> Self {
         Reno {
-            window: Window::new(config),
+            window: Window::new(&ControllerConfig {
+                spreads_reductions: false,
+                ..config.clone()
+            }),
         }
     }
 

@@ -117,10 +117,11 @@ paths = ["reversed"]
         let report = run_seeds(&scenario(&text, &[&rule, "links.back.queue=62500 B"]), 1);
         // Acknowledgements wait in the other flow's queue and leave it in clusters, so that both
         // links idle in turn. Zhang, Shenker & Clark (1991) found about 70 % for two-way traffic.
-        // Without SACK several losses in a window end in a timeout, which idles more.
+        // Without SACK several losses in a window end in a timeout, which idles more. With it
+        // windows fall over a round trip (RFC 9937), which idles less.
         for link in 0..2 {
             let utilisation = mean(&report, "utilisation", Subject::Link(link));
-            assert!((0.6..0.8).contains(&utilisation), "{rule}: {utilisation}");
+            assert!((0.6..0.85).contains(&utilisation), "{rule}: {utilisation}");
         }
         for flow in 0..2 {
             let goodput = mean(&report, "goodput", Subject::Flow(flow));
