@@ -3,6 +3,7 @@
 group link beside
 needs link ip=iproute2 ping=iputils-ping python3=python3-minimal setpriv=util-linux nstat=iproute2
 tests link a_link_carries_tcp_and_pings_of_both_kinds connections_of_mptcp_use_all_paths \
+    the_command_waits_for_the_far_one \
     links_nest a_killed_link_leaves_nothing users_without_root_have_links \
     a_link_ends_with_its_command_and_its_code
 
@@ -101,6 +102,22 @@ connections_of_mptcp_use_all_paths() {
     allows received mptcp 8000000 6.0 9.9
 }
 
+the_command_waits_for_the_far_one() {
+    local connect='import socket; socket.create_connection(("10.27.0.1", 8000)); print("connected")'
+    local listen='import socket, time; s = socket.socket(); time.sleep(1); s.bind(("", 8000))
+s.listen(); time.sleep(60)'
+    echo "$listen" >"$folder/listen.py"
+    "$program" link --path "1 ms" --far "python3 '$folder/listen.py'" --far-wait 8000 -- \
+        python3 -c "$connect" >"$folder/wait.log" 2>&1
+    says wait "^connected" 1 || { cat "$folder/wait.log" && return 1; }
+    # A far command that fails at once is an error.
+    if "$program" link --path "1 ms" --far "exit 7" -- true >"$folder/fails.log" 2>&1 ||
+        ! says fails "has ended at once" 1; then
+        echo "no error: $(cat "$folder/fails.log")"
+        return 1
+    fi
+}
+
 # The inner link is the first one of the way, and its far end the outer command's namespace.
 links_nest() {
     "$program" link --path "20 ms" --path "20 ms" -- "$program" link --path "30 ms" -- \
@@ -126,7 +143,7 @@ a_killed_link_leaves_nothing() {
     local before after
     before=$(ip -brief link; ip rule; ip -6 rule; ip netns)
     start killed env "LINK_TEST=$folder" "$program" link --path "1 Mbit/s" --far "sleep 300" -- \
-        sh -c 'sleep 301 & sleep 302 & echo ready; wait'
+        sh -c 'sleep 301 & sleep 302 & (env -i setsid sleep 303.25 &) ; echo ready; wait'
     await killed 10 "ready" || return 1
     # The program, the shell, its two children, and the far shell, whose child may be itself.
     if [ "$(link_processes)" -lt 5 ]; then
@@ -136,6 +153,11 @@ a_killed_link_leaves_nothing() {
     crash "${processes[0]}"
     "$program" link --path "1 ms" -- true >"$folder/next.log" 2>&1 || return 1
     await_that 10 "nothing runs" nothing_runs || return 1
+    # This one has cleared its environment and lost its parent.
+    if cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -q "sleep 303.25"; then
+        echo "a program outlives a killed link"
+        return 1
+    fi
     grep -q "that a killed .link. had left" "$folder/next.log" || { echo "no word" && return 1; }
     after=$(ip -brief link; ip rule; ip -6 rule; ip netns)
     [ "$before" = "$after" ] || { echo "before: $before, after: $after" && return 1; }

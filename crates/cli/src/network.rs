@@ -8,6 +8,8 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
+mod far;
+#[cfg(target_os = "linux")]
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod report;
@@ -19,7 +21,12 @@ use std::path::PathBuf;
 
 use anabranch_observe::http::HttpAddress;
 
+#[cfg(target_os = "linux")]
+use far::FarWait;
 use path::PathText;
+/// Other systems have the option, but no namespaces.
+#[cfg(not(target_os = "linux"))]
+type FarWait = String;
 
 const INTRODUCTION: &str = "\
 The command has an interface for each route, path0 and so on, in the order of the file. It reaches
@@ -55,6 +62,10 @@ pub(crate) struct Arguments {
     /// Run this command line at the other end, from before the command's start to its end.
     #[arg(long, value_name = "COMMAND LINE")]
     far: Option<String>,
+    /// Start the command when the far one listens at this port, or after this time, as `500 ms`
+    /// [default: when it listens at any port, or after 2 s].
+    #[arg(long, value_name = "PORT|TIME", requires = "far")]
+    far_wait: Option<FarWait>,
     /// Run the command at the routes' receiving end, as a viewer. Otherwise it sends.
     #[arg(long)]
     as_receiver: bool,

@@ -22,7 +22,7 @@ mod figures {
     use std::time::{Duration as StdDuration, Instant as StdInstant};
 
     use anabranch_emu::namespace::obtain_rights;
-    use anabranch_emu::{Ends, Network, NetworkConfig, PacketLink, Relay};
+    use anabranch_emu::{Damage, Ends, Network, NetworkConfig, PacketLink, Relay};
     use anabranch_link::{LinkConfig, QueueLimit};
     use anabranch_units::{DataRate, Duration, Seed};
 
@@ -70,6 +70,7 @@ mod figures {
             mtus: vec![1_500],
             depth: 0,
             has_mptcp: false,
+            mark: None,
         })?;
         let link = LinkConfig {
             rate: Some(DataRate::from_megabits_per_second(megabits)),
@@ -85,6 +86,8 @@ mod figures {
             forward: link.clone(),
             reverse: link.clone(),
             seed: Seed(1),
+            reports_mtu: true,
+            damage: Damage::default(),
         });
         let relay = Relay::between_interfaces(links.collect(), None)?;
         Ok((network, relay))

@@ -21,9 +21,12 @@
 //! | `ip.rs` | fields of IP packets, and a router's answers |
 //! | `network.rs` | two namespaces, and an interface in each for every path |
 //! | `namespace.rs` | network namespaces without names |
+//! | `listeners.rs` | ports at which programs listen in a namespace |
+//! | `program.rs` | programs in a network's namespaces |
 //! | `recorder.rs` | the packets' fates, for another thread |
 //! | `release_error.rs` | the lateness of departures |
 //! | `real_time.rs` | requests for exact times |
+//! | `damage.rs` | copies of packets, and wrong bytes |
 //! | `direction.rs` | one direction: datagrams in, a link, datagrams out |
 //! | `socket.rs` | a UDP socket that reads and sets the ECN field |
 //! | `clock.rs` | the only place that reads the clock |
@@ -42,11 +45,15 @@
 mod address_plan;
 mod clock;
 mod config;
+#[cfg(target_os = "linux")]
+mod damage;
 mod direction;
 #[cfg(target_os = "linux")]
 mod interface;
 #[cfg(target_os = "linux")]
 mod ip;
+#[cfg(target_os = "linux")]
+mod listeners;
 #[cfg(target_os = "linux")]
 pub mod namespace;
 #[cfg(target_os = "linux")]
@@ -54,6 +61,8 @@ mod network;
 #[cfg(target_os = "linux")]
 mod packet_port;
 mod port;
+#[cfg(target_os = "linux")]
+mod program;
 mod real_time;
 #[cfg(target_os = "linux")]
 mod recorder;
@@ -65,6 +74,8 @@ mod worker;
 #[cfg(target_os = "linux")]
 pub use address_plan::{AddressPlan, Ends};
 pub use config::{LinkDirection, RelayConfig, RelayError, RelayLink};
+#[cfg(target_os = "linux")]
+pub use damage::Damage;
 pub use direction::DirectionStatistics;
 #[cfg(target_os = "linux")]
 pub use interface::{Frames, PacketSocket, TunInterface};
@@ -73,6 +84,8 @@ pub use network::{InterfaceKind, Network, NetworkConfig, NetworkError};
 #[cfg(target_os = "linux")]
 pub use packet_port::PacketLink;
 pub use port::RelayLinkStatistics;
+#[cfg(target_os = "linux")]
+pub use program::{End, Program, ProgramConfig, ProgramError};
 #[cfg(target_os = "linux")]
 pub use recorder::{PacketEvent, PacketFate, Recorder};
 pub use relay::Relay;

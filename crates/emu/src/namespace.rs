@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
@@ -49,6 +50,14 @@ impl Namespace {
             self.enter()?;
             action()
         })
+    }
+
+    /// Returns the namespace's number, which another one may have after its end.
+    ///
+    /// # Errors
+    /// The system does not know the number.
+    pub fn number(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.ino())
     }
 
     /// Returns a path that names the namespace for other programs while this one runs.

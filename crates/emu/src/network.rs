@@ -15,7 +15,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -49,6 +49,8 @@ pub struct NetworkConfig {
     pub depth: u8,
     /// Whether connections of MPTCP use all paths.
     pub has_mptcp: bool,
+    /// An address of 127.0.0.0/8 for the new namespaces, by which `/proc` shows them.
+    pub mark: Option<Ipv4Addr>,
 }
 
 /// A network. All of it vanishes with the last process in its namespaces.
@@ -127,11 +129,11 @@ impl Network {
         };
         let far = far.map_err(NetworkError::Namespace)?;
         let has_v6 = Path::new("/proc/sys/net/ipv6").exists();
-        prepare(&near, has_v6)?;
+        prepare(&near, has_v6, config.mark)?;
         if is_inner {
             forward(&far, has_v6)?;
         } else {
-            prepare(&far, has_v6)?;
+            prepare(&far, has_v6, config.mark)?;
         }
         let (kind, paths) = match tun_interfaces(&near, &far, path_count) {
             Ok(paths) => (InterfaceKind::Tun, paths),
@@ -237,7 +239,11 @@ fn virtual_ethernet(
 }
 
 /// Makes an empty namespace accept packets at any of its interfaces.
-fn prepare(namespace: &Namespace, has_v6: bool) -> Result<(), NetworkError> {
+fn prepare(
+    namespace: &Namespace,
+    has_v6: bool,
+    mark: Option<Ipv4Addr>,
+) -> Result<(), NetworkError> {
     for path in [
         "/proc/sys/net/ipv4/conf/all/rp_filter",
         "/proc/sys/net/ipv4/conf/default/rp_filter",
@@ -248,7 +254,11 @@ fn prepare(namespace: &Namespace, has_v6: bool) -> Result<(), NetworkError> {
         // A machine may begin without it.
         write_setting(namespace, "/proc/sys/net/ipv6/conf/all/disable_ipv6", "0")?;
     }
-    ip(namespace, &[], "link set lo up\n")
+    let mut lines = "link set lo up\n".to_owned();
+    if let Some(mark) = mark {
+        let _ = writeln!(lines, "addr add {mark}/32 dev lo");
+    }
+    ip(namespace, &[], &lines)
 }
 
 /// Makes a namespace forward packets.
@@ -500,6 +510,7 @@ mod tests {
                 mtus: vec![1_500; count],
                 depth: 0,
                 has_mptcp: false,
+                mark: None,
             };
             let error = Network::new(&config).unwrap_err();
             assert!(matches!(error, NetworkError::PathCount(found) if found == count));

@@ -8,6 +8,7 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayError};
+use crate::damage::{Damage, Damager};
 use crate::direction::{Arrived, Direction};
 use crate::interface::Frames;
 use crate::ip::{IpHeader, set_ecn, too_big};
@@ -32,6 +33,11 @@ pub struct PacketLink {
     pub reverse: LinkConfig,
     /// Seed of both directions' random numbers.
     pub seed: Seed,
+    /// Whether packets above the link's MTU are answered, as by a router. Otherwise the link is a
+    /// black hole for them.
+    pub reports_mtu: bool,
+    /// Damage to packets of both directions.
+    pub damage: Damage,
 }
 
 /// The interfaces are outside of the lock, since the worker waits for them without it.
@@ -40,6 +46,7 @@ pub(crate) struct PacketPort {
     sender: Box<dyn Frames>,
     receiver: Box<dyn Frames>,
     clock: Clock,
+    reports_mtu: bool,
     traffic: Mutex<Traffic>,
 }
 
@@ -55,12 +62,14 @@ impl PacketPort {
             sender: link.sender,
             receiver: link.receiver,
             clock,
+            reports_mtu: link.reports_mtu,
             // The headers of IP are part of each packet.
             traffic: Mutex::new(Traffic {
                 forward: Direction::new(forward, 0),
                 reverse: Direction::new(reverse, 0),
                 release_errors: Histogram::default(),
                 recorder,
+                damager: Damager::new(link.damage, link.seed.derive("damage")),
             }),
         })
     }
@@ -94,7 +103,8 @@ impl Port for PacketPort {
                     break;
                 };
                 // The clock is read under the lock: a link's time must not go back.
-                if let Some(answer) = traffic.receive(self.clock.now(), direction, packet) {
+                let answer = traffic.receive(self.clock.now(), direction, packet);
+                if let Some(answer) = answer.filter(|_| self.reports_mtu) {
                     // A lost answer is one that a router was not permitted to send.
                     let _ = from.send(&answer);
                 }
@@ -141,6 +151,7 @@ struct Traffic {
     reverse: Direction,
     release_errors: Histogram,
     recorder: Option<LinkRecorder>,
+    damager: Damager,
 }
 
 impl Traffic {
@@ -196,6 +207,7 @@ impl Traffic {
             reverse,
             release_errors,
             recorder,
+            damager,
         } = self;
         let link = match direction {
             LinkDirection::Forward => forward,
@@ -205,9 +217,13 @@ impl Traffic {
             if IpHeader::parse(due.payload).is_some_and(|header| header.ecn != due.ecn) {
                 set_ecn(due.payload, due.ecn);
             }
+            let arrives_twice = damager.apply(due.payload);
             let Some(sent_at) = send(due.payload) else {
                 return false;
             };
+            if arrives_twice {
+                let _ = send(due.payload);
+            }
             release_errors.record(sent_at.saturating_since(due.due_at));
             if let Some(recorder) = recorder {
                 let delay = sent_at.saturating_since(due.arrived_at);
@@ -262,6 +278,7 @@ mod tests {
             reverse,
             release_errors: Histogram::default(),
             recorder,
+            damager: Damager::new(Damage::default(), Seed(1)),
         }
     }
 

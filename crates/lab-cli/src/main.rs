@@ -11,6 +11,8 @@ mod merge;
 mod missing;
 mod new;
 #[cfg(target_os = "linux")]
+mod over_link;
+#[cfg(target_os = "linux")]
 mod parity;
 mod plot;
 mod progress;

@@ -1,119 +1,29 @@
-//! Programs in the namespaces of `link`.
+//! The command of `link`: its end, and the signals that end it.
 
-use std::ffi::OsString;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::Network;
-use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
+use anabranch_emu::{Program, ProgramError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Time that a program has to end after it was asked to.
-const PATIENCE: StdDuration = StdDuration::from_secs(3);
 /// Interval at which the stop signals are looked at.
 const PAUSE: StdDuration = StdDuration::from_millis(100);
 
-/// The end of the network at which a program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Near,
-    Far,
-}
-
-/// A program that runs.
-#[derive(Debug)]
-pub(super) struct Running {
-    id: Pid,
-    ended: Receiver<std::io::Result<ExitStatus>>,
-}
-
-impl Running {
-    /// Starts a program at an end of the network. If this program is killed, the kernel ends that
-    /// one, too.
-    ///
-    /// # Errors
-    /// The program `setpriv` cannot be run.
-    pub(super) fn start(
-        network: &Arc<Network>,
-        end: End,
-        words: &[OsString],
-        environment: &[(&str, String)],
-    ) -> anyhow::Result<Running> {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).args(words);
-        for (name, value) in environment {
-            command.env(name, value);
+/// Waits until a program ends. A stop signal asks it to end.
+///
+/// # Errors
+/// The operating system does not say how it ended.
+pub(super) fn wait(program: &Program, stop: &StopSignals) -> Result<ExitStatus, ProgramError> {
+    loop {
+        if let Some(status) = program.wait_for(PAUSE)? {
+            return Ok(status);
         }
-        if end == End::Far {
-            // Ctrl-C and the keyboard belong to the near command.
-            command.process_group(0).stdin(Stdio::null());
+        if stop.is_set() {
+            return program.stop();
         }
-        let (started, starts) = channel();
-        let (ending, ended) = channel();
-        let network = Arc::clone(network);
-        // The kernel ends the program when the thread that started it has ended.
-        let thread = std::thread::Builder::new().name("command".to_owned());
-        thread.spawn(move || {
-            let namespace = match end {
-                End::Near => &network.near,
-                End::Far => &network.far,
-            };
-            match namespace.enter().and_then(|()| command.spawn()) {
-                Ok(mut child) => {
-                    let _ = started.send(Ok(child.id()));
-                    let _ = ending.send(child.wait());
-                }
-                Err(error) => {
-                    let _ = started.send(Err(error));
-                }
-            }
-        })?;
-        let id = starts
-            .recv()
-            .context("the thread of the command has ended")?;
-        let id = id.context("cannot run `setpriv`: install util-linux")?;
-        let id = i32::try_from(id).ok().and_then(Pid::from_raw);
-        Ok(Running {
-            id: id.context("the command has no process number")?,
-            ended,
-        })
-    }
-
-    /// Waits until the program ends. A stop signal asks it to end.
-    ///
-    /// # Errors
-    /// The operating system does not say how it ended.
-    pub(super) fn wait(&self, stop: &StopSignals) -> anyhow::Result<ExitStatus> {
-        loop {
-            match self.ended.recv_timeout(PAUSE) {
-                Ok(status) => return status.context("cannot wait for the command"),
-                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the command is lost"),
-                Err(RecvTimeoutError::Timeout) if stop.is_set() => return self.stop(),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-
-    /// Asks the program to end, waits a little, and then ends it.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub(super) fn stop(&self) -> anyhow::Result<ExitStatus> {
-        for signal in [Signal::TERM, Signal::KILL] {
-            // It may have ended a moment ago.
-            let _ = kill_process(self.id, signal);
-            match self.ended.recv_timeout(PATIENCE) {
-                Ok(status) => return status.context("cannot wait for the command"),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-        anyhow::bail!("the command does not end")
     }
 }
 
@@ -150,7 +60,7 @@ impl StopSignals {
         Ok(stop)
     }
 
-    fn is_set(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

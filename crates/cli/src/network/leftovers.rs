@@ -2,11 +2,16 @@
 //! killed. They keep its network alive.
 //!
 //! Every program that `link` starts has the run's name in its environment. A file of that name,
-//! which is locked while `link` runs, shows the next one whether that run has crashed.
+//! which is locked while `link` runs, shows the next one whether that run has crashed. The file has
+//! the numbers of the run's namespaces, too: a program may clear its environment and lose its
+//! parent, but it stays in its namespace. The kernel gives numbers again, so each namespace has a
+//! mark: an address of its own, which `/proc` shows.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,14 +27,49 @@ const PREFIX: &str = "link-";
 /// Number of rounds in which programs are ended: one that forks may have a new child in each.
 const MAX_ROUND_COUNT: usize = 10;
 
+/// Marks by which the programs of a run are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Marks {
+    /// Name of the run, which is in the programs' environment.
+    name: String,
+    /// Address in the run's namespaces.
+    address: Ipv4Addr,
+    /// Numbers of its namespaces.
+    namespaces: Vec<u64>,
+}
+
+impl Marks {
+    /// Returns the marks of a run that has no namespaces yet.
+    fn new(name: String) -> Marks {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let [first, second, third, ..] = hasher.finish().to_ne_bytes();
+        // Programs use addresses of 127.0.0.0/16.
+        let address = Ipv4Addr::new(127, first.max(1), second, third);
+        Marks {
+            name,
+            address,
+            namespaces: Vec::new(),
+        }
+    }
+
+    /// Returns the marks in a record's file.
+    fn parse(name: &str, text: &str) -> Marks {
+        let numbers = text.lines().map_while(|line| line.parse().ok());
+        Marks {
+            namespaces: numbers.collect(),
+            ..Marks::new(name.to_owned())
+        }
+    }
+}
+
 /// The record of a run. It is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Record {
     path: PathBuf,
     /// Locked for as long as the program lives.
-    _file: File,
-    /// Name of the run.
-    pub(super) name: String,
+    file: File,
+    marks: Marks,
 }
 
 impl Record {
@@ -57,14 +97,33 @@ impl Record {
             .with_context(context)?;
         Ok(Record {
             path,
-            _file: file,
-            name,
+            file,
+            marks: Marks::new(name),
         })
+    }
+
+    /// Returns the run's name, for the environment of its programs.
+    pub(super) fn name(&self) -> &str {
+        &self.marks.name
+    }
+
+    /// Returns the address that marks the run's namespaces.
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.marks.address
+    }
+
+    /// Records a namespace of this run.
+    ///
+    /// # Errors
+    /// The record cannot be written.
+    pub(super) fn add_namespace(&mut self, number: u64) -> io::Result<()> {
+        self.marks.namespaces.push(number);
+        writeln!(self.file, "{number}")
     }
 
     /// Ends all programs of this run, and returns their number.
     pub(super) fn end_programs(&self) -> usize {
-        end_programs(&self.name)
+        end_programs(&self.marks)
     }
 }
 
@@ -102,7 +161,7 @@ fn folder() -> anyhow::Result<PathBuf> {
 
 /// Ends the programs of all runs in a folder of records whose `link` has crashed, and removes the
 /// records. Returns the number of ended programs.
-fn clean(folder: &Path, end: &dyn Fn(&str) -> usize) -> anyhow::Result<usize> {
+fn clean(folder: &Path, end: &dyn Fn(&Marks) -> usize) -> anyhow::Result<usize> {
     let context = || format!("cannot read {}", folder.display());
     let mut count = 0;
     for entry in fs::read_dir(folder).with_context(context)? {
@@ -116,7 +175,8 @@ fn clean(folder: &Path, end: &dyn Fn(&str) -> usize) -> anyhow::Result<usize> {
             continue;
         };
         if file.try_lock().is_ok() {
-            count += end(name);
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            count += end(&Marks::parse(name, &text));
             let _ = fs::remove_file(&path);
         }
     }
@@ -139,10 +199,10 @@ fn after_name(stat: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Ends all programs of a run, and returns their number.
-fn end_programs(name: &str) -> usize {
+fn end_programs(marks: &Marks) -> usize {
     let mut ended = BTreeSet::new();
     for _ in 0..MAX_ROUND_COUNT {
-        let found = programs(&processes(name));
+        let found = programs(&processes(marks));
         let new: Vec<i32> = found.into_iter().filter(|id| !ended.contains(id)).collect();
         if new.is_empty() {
             break;
@@ -162,15 +222,15 @@ fn end_programs(name: &str) -> usize {
 struct Process {
     id: i32,
     parent: i32,
-    /// Whether its environment has the run's name.
+    /// Whether its environment or its namespace has the run's mark.
     is_marked: bool,
 }
 
-fn processes(name: &str) -> Vec<Process> {
+fn processes(marks: &Marks) -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let mark = format!("{VARIABLE}={name}").into_bytes();
+    let variable = format!("{VARIABLE}={}", marks.name).into_bytes();
     let mut processes = Vec::new();
     for entry in entries.flatten() {
         let id = entry.file_name().to_str().and_then(|id| id.parse().ok());
@@ -184,15 +244,32 @@ fn processes(name: &str) -> Vec<Process> {
             continue;
         }
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        let is_marked =
+            variables.any(|found| found == variable) || is_in_a_namespace(&entry.path(), marks);
         processes.push(Process {
             id,
             parent: fields.next().and_then(|id| id.parse().ok()).unwrap_or(0),
-            is_marked: environment
-                .split(|byte| *byte == 0)
-                .any(|part| part == mark),
+            is_marked,
         });
     }
     processes
+}
+
+/// Returns whether a process with this folder of `/proc` is in one of the run's namespaces.
+fn is_in_a_namespace(process: &Path, marks: &Marks) -> bool {
+    let namespace = fs::metadata(process.join("ns/net"));
+    if !namespace.is_ok_and(|found| marks.namespaces.contains(&found.ino())) {
+        return false;
+    }
+    let addresses = fs::read_to_string(process.join("net/fib_trie"));
+    addresses.is_ok_and(|addresses| has_address(&addresses, marks.address))
+}
+
+/// Returns whether a text of `/proc/PID/net/fib_trie` has an address.
+fn has_address(addresses: &str, address: Ipv4Addr) -> bool {
+    let leaf = format!("|-- {address}");
+    addresses.lines().any(|line| line.trim() == leaf)
 }
 
 /// Returns the marked processes and their descendants, which may have cleared their environment.
@@ -216,14 +293,16 @@ fn programs(processes: &[Process]) -> BTreeSet<i32> {
 mod tests {
     use std::cell::RefCell;
 
+    use anabranch_emu::namespace::Namespace;
+
     use super::*;
 
     #[test]
     fn a_record_is_cleaned_after_its_program_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let ended = RefCell::new(Vec::new());
-        let end = |name: &str| {
-            ended.borrow_mut().push(name.to_owned());
+        let end = |marks: &Marks| {
+            ended.borrow_mut().push(marks.clone());
             2
         };
         let record = Record::in_folder(folder.path(), "7-100".to_owned()).unwrap();
@@ -232,10 +311,18 @@ mod tests {
         drop(record);
         assert_eq!(clean(folder.path(), &end).unwrap(), 0, "it ended in order");
         // A crash releases the lock and leaves the file.
-        fs::write(folder.path().join("link-8-200"), "").unwrap();
+        let mut record = Record::in_folder(folder.path(), "8-200".to_owned()).unwrap();
+        for number in [4_026_531_999, 4_026_532_001] {
+            record.add_namespace(number).unwrap();
+        }
+        let marks = record.marks.clone();
+        fs::rename(&record.path, folder.path().join("kept")).unwrap();
+        drop(record);
+        fs::rename(folder.path().join("kept"), folder.path().join("link-8-200")).unwrap();
         assert_eq!(clean(folder.path(), &end).unwrap(), 2);
         assert_eq!(clean(folder.path(), &end).unwrap(), 0);
-        assert_eq!(*ended.borrow(), ["8-200"]);
+        assert_eq!(marks.namespaces.len(), 2);
+        assert_eq!(*ended.borrow(), [marks]);
         assert!(folder.path().join("other").exists());
     }
 
@@ -255,6 +342,23 @@ mod tests {
             process(7, 2, false),
         ];
         assert_eq!(programs(&processes), BTreeSet::from([3, 4, 5, 6]));
+    }
+
+    #[test]
+    fn a_number_that_another_namespace_has_now_is_no_mark() {
+        let marks = Marks::new("8-200".to_owned());
+        let [first, second, third, fourth] = marks.address.octets();
+        assert!(first == 127 && second > 0, "{}", marks.address);
+        let trie =
+            |address: Ipv4Addr| format!("Local:\n     |-- {address}\n        /32 host LOCAL\n");
+        assert!(has_address(&trie(marks.address), marks.address));
+        let other = Ipv4Addr::new(first, second, third, fourth.wrapping_add(1));
+        assert!(!has_address(&trie(other), marks.address));
+        let own = Marks {
+            namespaces: vec![Namespace::current().unwrap().number().unwrap()],
+            ..marks
+        };
+        assert!(!is_in_a_namespace(Path::new("/proc/self"), &own));
     }
 
     #[test]

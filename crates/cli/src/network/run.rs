@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anabranch_emu::namespace::obtain_rights;
 use anabranch_emu::{
-    Ends, LinkDirection, Network, NetworkConfig, PacketLink, Recorder, Relay, RelayLinkStatistics,
+    Damage, End, Ends, LinkDirection, Network, NetworkConfig, PacketLink, Program, ProgramConfig,
+    Recorder, Relay, RelayLinkStatistics,
 };
 use anabranch_lab::{EmulatedRoute, Scenario};
 use anabranch_net::Clock;
@@ -19,7 +20,8 @@ use anyhow::Context;
 
 use super::Arguments;
 use super::capture::Files;
-use super::command::{End, Running, StopSignals, exit_code};
+use super::command::{self, StopSignals, exit_code};
+use super::far;
 use super::leftovers::{self, Record};
 use super::report;
 use crate::emulate::control;
@@ -33,7 +35,7 @@ const INTERFACE_MTU: u32 = 1_500;
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (title, paths) = paths(arguments)?;
     // Before any thread, and before the record: its folder is that of the user.
-    let record = Record::new()?;
+    let mut record = Record::new()?;
     let is_user = obtain_rights()?;
     let control = arguments.control.as_ref();
     let control = control.map(|address| Server::bind("--control", address, &[]));
@@ -43,7 +45,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         mtus: paths.iter().map(interface_mtu).collect(),
         depth,
         has_mptcp: arguments.mptcp,
+        mark: Some(record.address()),
     })?;
+    record_namespaces(&mut record, &network, depth).context("cannot write the record")?;
     let interfaces = std::mem::take(&mut network.paths);
     let network = Arc::new(network);
     let capture = Capture::start(arguments, &paths)?;
@@ -83,6 +87,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let code = exit_code(status?);
     if code != 0 {
         return Err(Failure::Command(code).into());
+    }
+    Ok(())
+}
+
+/// Records the namespaces of the run. The far one of an inner network is the outer one's.
+fn record_namespaces(record: &mut Record, network: &Network, depth: u8) -> std::io::Result<()> {
+    record.add_namespace(network.near.number()?)?;
+    if depth == 0 {
+        record.add_namespace(network.far.number()?)?;
     }
     Ok(())
 }
@@ -140,6 +153,8 @@ fn packet_links(
             forward: path.forward.clone(),
             reverse: path.reverse.clone(),
             seed: Seed(arguments.seed).derive(&path.name),
+            reports_mtu: true,
+            damage: Damage::default(),
         }
     });
     links.collect()
@@ -148,7 +163,7 @@ fn packet_links(
 /// Returns the variables that programs at both ends get.
 fn environment(record: &Record, network: &Network, depth: u8) -> Vec<(&'static str, String)> {
     vec![
-        (leftovers::VARIABLE, record.name.clone()),
+        (leftovers::VARIABLE, record.name().to_owned()),
         (DEPTH_VARIABLE, (depth + 1).to_string()),
         ("ANABRANCH_FAR", network.addresses.v4(0).far.to_string()),
     ]
@@ -165,11 +180,12 @@ impl Programs<'_> {
     /// Runs the command, and the far one as long. Then ends all programs that they have left.
     fn run(&self, arguments: &Arguments) -> anyhow::Result<std::process::ExitStatus> {
         let stop = StopSignals::new(std::io::stdin().is_terminal())?;
-        let far = arguments.far.as_ref();
-        let far = far.map(|line| self.start(End::Far, &["sh", "-c", line].map(OsString::from)));
-        let far = far.transpose()?;
+        let far = match &arguments.far {
+            Some(line) => Some(self.start_far(line, arguments, &stop)?),
+            None => None,
+        };
         let command = self.start(End::Near, &command_words(arguments));
-        let status = command.and_then(|command| command.wait(&stop));
+        let status = command.and_then(|command| Ok(command::wait(&command, &stop)?));
         if let Some(far) = far {
             // Its code is of no interest: it was ended.
             let _ = far.stop();
@@ -178,8 +194,33 @@ impl Programs<'_> {
         status
     }
 
-    fn start(&self, end: End, words: &[OsString]) -> anyhow::Result<Running> {
-        Running::start(self.network, end, words, &self.environment)
+    /// Starts the far command, and waits until it is ready.
+    fn start_far(
+        &self,
+        line: &str,
+        arguments: &Arguments,
+        stop: &StopSignals,
+    ) -> anyhow::Result<Program> {
+        let namespace = self.network.namespace(End::Far);
+        let before = namespace.listeners();
+        let far = self.start(End::Far, &["sh", "-c", line].map(OsString::from))?;
+        let waited = far::wait(&far, namespace, &before, arguments.far_wait, stop);
+        if let Err(error) = waited {
+            let _ = far.stop();
+            self.record.end_programs();
+            return Err(error);
+        }
+        Ok(far)
+    }
+
+    fn start(&self, end: End, words: &[OsString]) -> anyhow::Result<Program> {
+        let config = ProgramConfig {
+            words,
+            environment: &self.environment,
+            has_terminal: end == End::Near,
+            log: None,
+        };
+        Ok(Program::start(self.network, end, config)?)
     }
 }
 

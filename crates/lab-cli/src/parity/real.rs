@@ -2,10 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
-use anabranch_emu::{Ends, Network, NetworkConfig, PacketLink, Relay};
+use anabranch_emu::{Damage, Ends, Network};
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant, Seed};
 use anyhow::Context;
@@ -13,11 +12,10 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::plan::{Connection, Plan};
 use super::verdict::RealRun;
+use crate::over_link::links::{Links, LinksConfig, MTU};
 
 /// Port of the first connection's receiver.
 const FIRST_PORT: u16 = 9_000;
-/// MTU of the links' interfaces.
-const MTU: u32 = 1_500;
 /// Time that a receiver waits for bytes after the run's end, and a sender for room.
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 
@@ -26,37 +24,27 @@ const PATIENCE: StdDuration = StdDuration::from_secs(10);
 /// # Errors
 /// The network cannot be made, or a connection fails.
 pub(super) fn run(plan: &Plan, seed: Seed) -> anyhow::Result<RealRun> {
-    let mut network = Network::new(&NetworkConfig {
+    let config = LinksConfig {
+        routes: &plan.routes,
+        seed,
         mtus: vec![MTU; plan.routes.len()],
-        depth: 0,
+        reports_mtu: true,
+        damage: Damage::default(),
         has_mptcp: plan
             .connections
             .iter()
             .any(|connection| connection.is_multipath),
+    };
+    let (links, listeners) = Links::open(&config, Duration::ZERO, |network| {
+        let indices = 0..plan.connections.len();
+        let listeners = indices.map(|index| listen(network, plan, index));
+        listeners.collect::<anyhow::Result<Vec<Socket>>>()
     })?;
-    let interfaces = std::mem::take(&mut network.paths);
-    let pairs = plan.routes.iter().zip(interfaces);
-    let links = pairs.map(|(route, Ends { near, far })| PacketLink {
-        name: route.name.clone(),
-        sender: near,
-        receiver: far,
-        forward: route.forward.clone(),
-        reverse: route.reverse.clone(),
-        seed: seed.derive(&route.name),
-    });
-    let network = Arc::new(network);
-    let links: Vec<PacketLink> = links.collect();
-    let listeners: Vec<Socket> = (0..plan.connections.len())
-        .map(|index| listen(&network, plan, index))
-        .collect::<anyhow::Result<_>>()?;
-    // Links' schedules begin with the clock.
-    let relay = Relay::between_interfaces(links, None)?;
-    let clock = Clock::start();
+    let (network, clock) = (&links.network, links.clock);
     let goodputs = std::thread::scope(|scope| {
         let mut receivers = Vec::new();
         let mut senders = Vec::new();
         for (index, listener) in listeners.iter().enumerate() {
-            let network = &*network;
             receivers.push(scope.spawn(move || receive(listener, &clock, plan.window)));
             senders.push(scope.spawn(move || send(network, plan, index, &clock)));
         }
@@ -70,7 +58,7 @@ pub(super) fn run(plan: &Plan, seed: Seed) -> anyhow::Result<RealRun> {
     })?;
     Ok(RealRun {
         goodputs,
-        errors: relay.release_errors(),
+        errors: links.relay.release_errors(),
     })
 }
 

@@ -85,10 +85,10 @@ impl Comparison {
     /// Returns the comparison for people.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "goodput in Mbit/s, median (least to largest) of {} simulated runs and {} runs of the \
+            "goodput in Mbit/s, median (least to largest) of {} in the simulator and {} of the \
              kernel\n{:<16} {:>24} {:>24} {:>8}  verdict\n",
-            self.simulated_count,
-            self.real.iter().filter(|run| run.is_exact()).count(),
+            runs(self.simulated_count),
+            runs(self.real.iter().filter(|run| run.is_exact()).count()),
             "flow",
             "simulated",
             "kernel",
@@ -133,6 +133,15 @@ impl Comparison {
             .map(|row| format!("{} {}", row.name, row.verdict()))
             .collect();
         (!names.is_empty()).then(|| format!("simulator and kernel: {}", names.join(", ")))
+    }
+}
+
+/// Returns a number of runs in words.
+fn runs(count: usize) -> String {
+    if count == 1 {
+        "1 run".to_owned()
+    } else {
+        format!("{count} runs")
     }
 }
 
@@ -194,6 +203,10 @@ flows = [{ name = "one", kind = "bulk", controller = "cubic", paths = ["a"] }]
             one.table()
         );
         assert!(one.table().contains("void"));
+        assert!(
+            one.table()
+                .contains("of 3 runs in the simulator and 1 run of")
+        );
         let none = comparison(&[(4.5e6, 510)]);
         assert_eq!(none.failure().unwrap(), "simulator and kernel: one void");
     }
