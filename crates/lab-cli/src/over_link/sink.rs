@@ -127,8 +127,8 @@ impl Received {
         self.delays.len() as u64
     }
 
-    /// Judges the stream that came. A picture is in time if its last packet came at most `budget` after it was
-    /// sent. The output is expected to be silent for no longer after the end.
+    /// Judges the stream that came. A picture is in time if its last packet came at most `budget`
+    /// after it was sent. The output is expected to be silent for no longer after the end.
     pub(crate) fn figures(&self, sent: &Sent, budget: Duration) -> Figures {
         let mut decodability = Decodability::default();
         let (mut whole_count, mut decodable_count) = (0_u64, 0_u64);
