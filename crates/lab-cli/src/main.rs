@@ -22,6 +22,8 @@ mod run;
 mod runtime;
 mod schema;
 #[cfg(target_os = "linux")]
+mod soak;
+#[cfg(target_os = "linux")]
 mod testbed;
 mod trace;
 
@@ -66,6 +68,8 @@ enum Command {
     Kernel(kernel::Arguments),
     #[cfg(target_os = "linux")]
     Testbed(testbed::Arguments),
+    #[cfg(target_os = "linux")]
+    Soak(soak::Arguments),
     Plot(plot::Arguments),
     Trace(trace::Arguments),
     New(new::Arguments),
@@ -97,6 +101,8 @@ fn run_command(command: &Command) -> anyhow::Result<()> {
         Command::Kernel(arguments) => kernel::run(arguments),
         #[cfg(target_os = "linux")]
         Command::Testbed(arguments) => testbed::run(arguments),
+        #[cfg(target_os = "linux")]
+        Command::Soak(arguments) => soak::run(arguments),
         Command::Plot(arguments) => plot::run(arguments),
         Command::Trace(arguments) => trace::run(arguments),
         Command::New(arguments) => new::run(arguments),

@@ -5,7 +5,14 @@ use std::sync::Arc;
 use anabranch_emu::{Damage, Ends, Network, NetworkConfig, PacketLink, Relay};
 use anabranch_lab::EmulatedRoute;
 use anabranch_net::Clock;
-use anabranch_units::{Duration, Seed};
+use anabranch_units::{Duration, Instant, Seed};
+
+/// Waits until the clock shows an instant. A thread may be woken early.
+pub(crate) fn wait_until(clock: &Clock, at: Instant) {
+    while clock.now() < at {
+        std::thread::park_timeout(at.saturating_since(clock.now()).to_std());
+    }
+}
 
 /// MTU of interfaces that carry what Ethernet does.
 pub(crate) const MTU: u32 = 1_500;

@@ -11,6 +11,7 @@ use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant, percentile};
 use anyhow::Context;
 
+use super::links::wait_until;
 use super::stream::{PACKET_BYTES, PACKETS_PER_DATAGRAM, Stamp, Stream, StreamConfig};
 
 /// The part of the stream that was sent, without the pictures that do not count.
@@ -107,7 +108,7 @@ fn send(
             if due_at >= end || stop.load(Ordering::Relaxed) {
                 break 'stream;
             }
-            sleep_until(clock, due_at);
+            wait_until(clock, due_at);
             let now = clock.now();
             lateness.push(now.saturating_since(due_at));
             sent.ended_at = now - Instant::ZERO;
@@ -128,11 +129,4 @@ fn send(
     lateness.sort_unstable();
     sent.late_p99 = percentile(&lateness, 99).unwrap_or(Duration::ZERO);
     sent
-}
-
-fn sleep_until(clock: &Clock, due_at: Instant) {
-    let left = due_at.saturating_since(clock.now());
-    if !left.is_zero() {
-        std::thread::sleep(left.to_std());
-    }
 }

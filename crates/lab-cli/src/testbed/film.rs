@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::park_timeout;
 
 use anabranch_emu::namespace::Namespace;
-use anabranch_emu::{Ends, Network, NetworkConfig, PacketLink, Relay};
+use anabranch_emu::{Damage, Ends, Network, NetworkConfig, PacketLink, Relay};
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Instant, Seed};
 use anyhow::{Context, bail, ensure};
@@ -73,6 +73,7 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
         mtus: vec![MTU; routes.len()],
         depth: 0,
         has_mptcp: true,
+        mark: None,
     })?;
     let interfaces = std::mem::take(&mut network.paths);
     let mut links = Vec::new();
@@ -85,6 +86,8 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
             forward: route.forward.clone(),
             reverse: route.reverse.clone(),
             seed: setting.seed.derive(&route.name),
+            reports_mtu: true,
+            damage: Damage::default(),
         });
     }
     let network = Arc::new(network);

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration as StdDuration;
 
 use anabranch_emu::{Damage, End, MAX_RELEASE_ERROR, Program, ProgramConfig};
 use anabranch_units::{Duration, Instant, Seed};
@@ -10,7 +9,7 @@ use anyhow::{Context, bail};
 
 use super::rows::{Event, Row};
 use super::transport::{Equipment, INPUT_PORT, OUTPUT_PORT, Transport};
-use crate::over_link::links::{Links, LinksConfig};
+use crate::over_link::links::{Links, LinksConfig, wait_until};
 use crate::over_link::sink::{Figures, Sink, SinkSocket};
 use crate::over_link::source::{Sent, Source};
 
@@ -23,6 +22,8 @@ const AFTERMATH: Duration = Duration::from_millis(500);
 /// Lateness of the source at the 99th percentile above which a run measures the machine: half of a
 /// picture's interval.
 const MAX_LATENESS: Duration = Duration::from_millis(20);
+/// Interval at which ports are looked at.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Length of the log's end that an error shows.
 const LOG_END_BYTES: usize = 300;
 
@@ -75,7 +76,10 @@ pub(super) fn run(
     let sink = Sink::start(socket, links.clock, first_picture, expected_at)?;
     let mut programs = Programs::start(row, transport, seed, &links, equipment)?;
     programs.await_input(begin)?;
-    sleep_until(&links, begin.saturating_sub(Duration::from_millis(20)));
+    wait_until(
+        &links.clock,
+        begin.saturating_sub(Duration::from_millis(20)),
+    );
     let source = Source::start(
         &links.network,
         INPUT_PORT,
@@ -84,19 +88,19 @@ pub(super) fn run(
         [begin, start + duration],
         first_picture,
     )?;
-    sleep_until(&links, start);
+    wait_until(&links.clock, start);
     let wire_before = links.wire_bytes();
     programs.begin_measurement();
     if let Event::ReceiverRestart(after) = row.event
         && after + PAUSE_OF_RESTART < duration
     {
-        sleep_until(&links, start + after);
+        wait_until(&links.clock, start + after);
         programs.kill_far()?;
-        sleep_until(&links, start + after + PAUSE_OF_RESTART);
+        wait_until(&links.clock, start + after + PAUSE_OF_RESTART);
         programs.start_far()?;
     }
     let sent = source.join();
-    sleep_until(&links, links.clock.now() + row.budget + AFTERMATH);
+    wait_until(&links.clock, links.clock.now() + row.budget + AFTERMATH);
     let wire = links.wire_bytes();
     let processor_time = programs.processor_time();
     let received = sink.stop();
@@ -120,10 +124,6 @@ fn not_judged(links: &Links, sent: &Sent) -> Option<String> {
     }
     let late = sent.late_p99.as_millis_f64();
     (sent.late_p99 > MAX_LATENESS).then(|| format!("the source was {late:.1} ms late"))
-}
-
-fn sleep_until(links: &Links, at: Instant) {
-    std::thread::sleep(at.saturating_since(links.clock.now()).to_std());
 }
 
 /// The programs of a transport at both ends.
@@ -205,7 +205,7 @@ impl<'a> Programs<'a> {
             {
                 return Ok(());
             }
-            std::thread::sleep(StdDuration::from_millis(20));
+            wait_until(&self.links.clock, self.links.clock.now() + PAUSE);
         }
         bail!("its receiver does not listen: {}", end_of(&self.log));
     }
@@ -217,7 +217,7 @@ impl<'a> Programs<'a> {
             if namespace.listeners().contains(&INPUT_PORT) {
                 return Ok(());
             }
-            std::thread::sleep(StdDuration::from_millis(20));
+            wait_until(&self.links.clock, self.links.clock.now() + PAUSE);
         }
         bail!("its sender takes no stream: {}", end_of(&self.log));
     }

@@ -15,8 +15,11 @@ pub(super) struct Run {
     pub(super) outcome: Result<Outcome, String>,
 }
 
+/// A figure's name and its value in a run.
+type Column = (&'static str, fn(&Outcome) -> f64);
+
 /// Figures of a run that tables show, each with its name in files.
-pub(super) const COLUMNS: [(&str, fn(&Outcome) -> f64); 11] = [
+pub(super) const COLUMNS: [Column; 11] = [
     ("delivered", |outcome| outcome.figures.delivered),
     ("whole", |outcome| outcome.figures.whole),
     ("decodable", |outcome| outcome.figures.decodable),
@@ -87,7 +90,7 @@ fn summary(row_index: usize, transport: Transport, runs: &[&Run]) -> Summary {
             },
         }
     }
-    let spread = |(_, of): (&str, fn(&Outcome) -> f64)| {
+    let spread = |(_, of): Column| {
         let values = judged.iter().map(|outcome| of(outcome));
         Spread::of(values.filter(|value| value.is_finite()))
     };
