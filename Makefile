@@ -43,7 +43,7 @@ demo: ## live video over two emulated links in real time, one of which fails (IN
 	@scripts/setup.sh check demo
 	$(DEMO) $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
 
-test: ## everything a newcomer should see pass; STRICT=1 fails if a check was not judged
+test: ## everything a newcomer should see pass; STRICT=1 fails if a check was not judged or a test was flaky
 	@scripts/setup.sh check test
 	CARGO="$(CARGO)" scripts/test.sh
 

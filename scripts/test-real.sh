@@ -24,7 +24,7 @@ with the reason, which is no failure. Without root it tries user namespaces.
   ANABRANCH     a program that has been built, with anabranch-lab beside it
   TIMES         a file to which the seconds of groups are appended
   JOBS          number of groups at a time; twice the processors by default
-  STRICT=1      fails if a check could not be judged on this machine
+  STRICT=1      fails if a check could not be judged on this machine, or a test was flaky
   OPEN_FAULTS=1 runs tests that have not met their bars yet
 END
 }
@@ -58,6 +58,7 @@ run_all() {
     shared=$folder/shared
     mkdir "$shared"
     declare -gA seconds_of=() began_of=() process_of=()
+    flaky=
     trap 'stop_groups; rm -rf "$folder"' EXIT
     trap 'exit 130' INT TERM
     install_packages
@@ -68,6 +69,7 @@ run_all() {
     choose_launcher
     run_groups beside "$jobs"
     run_groups alone 1
+    run_again
     report
 }
 
@@ -146,6 +148,26 @@ run_groups() {
     done
 }
 
+# Runs each failed test once more, alone. One that passes then is called flaky, which is a failure
+# with STRICT=1 only.
+run_again() {
+    local name failed
+    for name in "${groups[@]}"; do
+        failed=$(awk '$1 == "failed" {print $3}' "$folder/$name.results" 2>/dev/null | xargs)
+        [ -n "$failed" ] || continue
+        echo "-- once more: $failed"
+        sed -i '/^failed/d' "$folder/$name.results"
+        tests_of[$name]=$failed
+        start_group "$name"
+        while [ "${#process_of[@]}" -gt 0 ]; do
+            await_groups
+        done
+        flaky+=" $(awk '$1 == "passed" {print $3}' "$folder/$name.results" |
+            grep -xF "${failed// /$'\n'}" | xargs)"
+    done
+    flaky=$(xargs <<<"$flaky")
+}
+
 start_group() {
     mkdir "$folder/$1"
     began_of[$1]=${EPOCHREALTIME/[.,]/}
@@ -207,6 +229,7 @@ report() {
     unjudged=$(result_count unjudged)
     echo "test-real: $(result_count passed) passed, $failed failed, $(result_count skipped) skipped"
     echo "test-real: $unjudged checks not judged"
+    [ -z "$flaky" ] || echo "test-real: flaky, which passed when they ran alone: $flaky"
     # Once more, since the output is long and its middle is what gets lost.
     for name in "${groups[@]}"; do
         if grep -qs ^failed "$folder/$name.results"; then
@@ -215,7 +238,7 @@ report() {
             grep -B 15 ^FAILED "$folder/$name.said" | tail -n 40
         fi
     done
-    [ "$failed" -eq 0 ] && { [ "$unjudged" -eq 0 ] || [ -z "${STRICT:-}" ]; }
+    [ "$failed" -eq 0 ] && { [ "$unjudged$flaky" = 0 ] || [ -z "${STRICT:-}" ]; }
 }
 
 result_count() {
