@@ -1,4 +1,4 @@
-"""The table of columns in docs/python.md. `python test_documentation.py` writes it."""
+"""The table of columns in docs/python-columns.md. `python test_documentation.py` writes it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import anabranch
 
 PAGE = Path(__file__).parents[2] / "docs/python.md"
+COLUMNS = PAGE.with_name("python-columns.md")
 BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
 
 
@@ -30,13 +31,15 @@ def table() -> str:
 
 
 def test_the_page_has_the_columns_of_the_package() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+    text = COLUMNS.read_text(encoding="utf-8")
     assert text.split(BEGIN)[1].split(END)[0] == table()
 
 
 def test_the_examples_of_the_page_run() -> None:
     names: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    pages = [PAGE, PAGE.with_name("python-learning.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     wrong = 'with_({"flows.0.scheduler": "min-cots"})'
     # Curves, recordings, folders, clusters and programs of the reader's own.
     marks = ["(x, y)", "5g.csv", "results/", "/shared/results", "emulate("]
@@ -72,5 +75,5 @@ def test_the_examples_of_the_page_on_other_simulators_run() -> None:
 
 
 if __name__ == "__main__":
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(before + BEGIN + table() + END + rest.split(END)[1], encoding="utf-8")
+    before, rest = COLUMNS.read_text(encoding="utf-8").split(BEGIN)
+    COLUMNS.write_text(before + BEGIN + table() + END + rest.split(END)[1], encoding="utf-8")

@@ -1,4 +1,5 @@
-//! Statements of `docs/algorithms.md` and `docs/session-rules.md` about code that could drift.
+//! Statements of `docs/algorithms.md`, `docs/session-rules.md` and `docs/path-rules.md` about code
+//! that could drift.
 
 use std::fs;
 use std::path::Path;
@@ -141,7 +142,7 @@ const STATEMENTS: [(&str, &str, &str); 24] = [
 
 #[test]
 fn constants_have_the_values_that_the_document_states() {
-    let documents = ["algorithms.md", "session-rules.md"].map(document);
+    let documents = ["algorithms.md", "session-rules.md", "path-rules.md"].map(document);
     for (file, code, statement) in STATEMENTS {
         assert!(
             source(file).contains(code),
@@ -149,7 +150,7 @@ fn constants_have_the_values_that_the_document_states() {
         );
         assert!(
             documents.iter().any(|text| text.contains(statement)),
-            "algorithms.md, session-rules.md: no longer {statement:?}"
+            "algorithms.md, session-rules.md, path-rules.md: no longer {statement:?}"
         );
     }
 }
@@ -185,13 +186,17 @@ fn two_pages_have_the_behaviour_of_a_session() {
     let has_letters = |word: &&str| word.contains(char::is_alphanumeric);
     let words = text.split_whitespace().filter(has_letters).count();
     assert!(words <= 1_400, "{words} words are more than two pages");
-    let details = fs::read_to_string(root.join("../../docs/session-rules.md")).unwrap();
-    let headings = details.lines().filter_map(|line| line.strip_prefix("### "));
-    let anchors = headings.map(|heading| heading.to_lowercase().replace(' ', "-"));
-    for anchor in anchors.filter(|anchor| !["jitter"].contains(&anchor.as_str())) {
-        assert!(
-            text.contains(&format!("session-rules.md#{anchor})")),
-            "algorithms.md does not lead to {anchor}"
-        );
+    for page in ["session-rules.md", "path-rules.md"] {
+        let details = fs::read_to_string(root.join("../../docs").join(page)).unwrap();
+        let headings = details
+            .lines()
+            .filter_map(|line| line.strip_prefix("### "));
+        let anchors = headings.map(|heading| heading.to_lowercase().replace(' ', "-"));
+        for anchor in anchors.filter(|anchor| anchor != "jitter") {
+            assert!(
+                text.contains(&format!("{page}#{anchor})")),
+                "algorithms.md does not lead to {anchor}"
+            );
+        }
     }
 }
