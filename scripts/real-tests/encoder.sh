@@ -56,7 +56,7 @@ the_built_in_encoder_follows_without_a_gap() {
     at_4mbit=$(video_kbit "$folder/encoded.ts" 4 10)
     at_1mbit=$(video_kbit "$folder/encoded.ts" 14 21)
     missing=$(missing_pictures "$folder/encoded.ts")
-    given_up=$(sed -n 's/.*frames: .* complete, \([0-9]*\) dropped.*/\1/p' "$folder/recv.log")
+    given_up=$(sed -n 's/.* pictures .* in time, \([0-9]*\) late or lost.*/\1/p' "$folder/recv.log")
     echo "        encoder at $at_4mbit kbit/s over 4 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s;" \
         "$missing pictures missing, ${given_up:-none} given up"
     if ! allows [ "$at_4mbit" -ge 1500 ] || ! allows [ "$at_1mbit" -le 1200 ]; then
@@ -129,9 +129,9 @@ an_encoder_bound_to_the_sink_follows_the_link() {
 
 # Prints the frames that the receiver's summary counts.
 frames_of_end() {
-    sed -n 's/.*frames: \([0-9]* complete, [0-9]* dropped\).*/\1/p' "$folder/recv.log"
+    sed -n 's/.* pictures \([0-9]* in time, [0-9]* late or lost\).*/\1/p' "$folder/recv.log"
 }
 
 most_have_arrived() {
-    frames_of_end | awk '{exit !($1 > 0 && $1 >= 0.95 * ($1 + $3))}'
+    frames_of_end | awk '{exit !($1 > 0 && $1 >= 0.95 * ($1 + $4))}'
 }

@@ -112,7 +112,7 @@ finish() {
 
 # no_frame_dropped: whether the receiver dropped none, since a path carried all the time.
 no_frame_dropped() {
-    if ! allows grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+    if ! allows grep -q " pictures .* in time, 0 late or lost" "$folder/recv.log"; then
         echo "frames were dropped although a path was there all the time"
         return 1
     fi

@@ -10,6 +10,15 @@ use crate::summary::End;
 /// the viewer saw more gaps than pictures.
 const LEAST_SHARE: f64 = 0.5;
 
+/// Returns the number of frames that this end has given up.
+pub(crate) fn failed_frames(end: End, snapshot: &Snapshot) -> u64 {
+    match end {
+        End::Sender | End::SrtlaSender => snapshot.session.frames_late,
+        End::Receiver => snapshot.session.frames_dropped,
+        End::Tunnel(_) => 0,
+    }
+}
+
 /// Number of frames, and of those that this end knows to have failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
@@ -23,7 +32,7 @@ impl Delivery {
     pub(crate) fn of(end: End, snapshot: &Snapshot, refused: u64) -> Self {
         let session = &snapshot.session;
         let (all, failed) = match end {
-            End::Sender => {
+            End::Sender | End::SrtlaSender => {
                 let all = session.frames_sent + refused;
                 (all, all.saturating_sub(session.frames_acked))
             }
@@ -56,16 +65,21 @@ impl Delivery {
                     "the session brought no video".to_owned()
                 ))
             }
-            (End::Sender, Some(share)) if share < LEAST_SHARE => {
+            (End::Sender | End::SrtlaSender, Some(share)) if share < LEAST_SHARE => {
+                let unit = if end == End::Sender {
+                    "pictures"
+                } else {
+                    "packets"
+                };
                 bail!(Failure::Undelivered(format!(
-                    "of {all} frames {failed} are not known to have arrived: too late or too \
+                    "of {all} {unit} {failed} are not known to have arrived: too late or too \
                      many for the paths, or lost. {:.1} % arrived in time at most",
                     share * 100.0
                 )))
             }
             (End::Receiver, Some(share)) if share < LEAST_SHARE => {
                 bail!(Failure::Undelivered(format!(
-                    "of {all} frames {} arrived, {:.1} %",
+                    "of {all} pictures {} arrived, {:.1} %",
                     all - failed,
                     share * 100.0
                 )))
@@ -104,12 +118,12 @@ mod tests {
                 [100, 51, 0, 0, 0],
                 Some("49.0 % arrived in time at most"),
             ),
-            (End::Sender, [10, 0, 0, 0, 90], Some("of 100 frames 90")),
+            (End::Sender, [10, 0, 0, 0, 90], Some("of 100 pictures 90")),
             (End::Sender, [0, 0, 0, 0, 0], None),
             (
                 End::Receiver,
                 [0, 0, 1, 99, 0],
-                Some("of 100 frames 1 arrived, 1.0 %"),
+                Some("of 100 pictures 1 arrived, 1.0 %"),
             ),
             (End::Receiver, [0, 0, 3, 3, 0], None),
             (End::Receiver, [0, 0, 0, 0, 0], Some("no video")),

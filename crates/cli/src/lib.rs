@@ -27,6 +27,7 @@ mod message;
 #[cfg(feature = "emulate")]
 mod network;
 mod observe_arguments;
+mod outages;
 mod overload;
 mod path_reports;
 mod path_watch;

@@ -57,7 +57,7 @@ impl fmt::Display for Overload {
             ..
         } = self;
         match self.end {
-            End::Sender => write!(
+            End::Sender | End::SrtlaSender => write!(
                 f,
                 "your encoder sends {encoder:.1} Mbit/s, the links carry {links:.1} Mbit/s: \
                  {given_up_count} of {frame_count} frames were given up in {} s; {}",
@@ -142,7 +142,7 @@ impl OverloadWatch {
         let of_paths = seen.paths.iter();
         let of_paths = of_paths.map(|path| path.counters.received_media_bytes);
         let mark = match self.end {
-            End::Sender => Mark {
+            End::Sender | End::SrtlaSender => Mark {
                 at: now,
                 media_bytes: session.media_bytes_sent,
                 frame_count: session.frames_sent,
@@ -190,7 +190,7 @@ impl OverloadWatch {
         let bytes = mark.media_bytes.saturating_sub(first.media_bytes);
         let media = DataRate::from_bytes_per(bytes, span);
         let (encoder, links) = match self.end {
-            End::Sender => (media, carried),
+            End::Sender | End::SrtlaSender => (media, carried),
             End::Receiver | End::Tunnel(_) => {
                 let whole = frame_count.saturating_sub(given_up_count).max(1);
                 (media.mul_f64(frame_count as f64 / whole as f64), media)

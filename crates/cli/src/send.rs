@@ -29,6 +29,7 @@ use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, describe_latency};
 use crate::message;
 use crate::observe_arguments::ObserveArguments;
+use crate::outages::Outages;
 use crate::overload::OverloadWatch;
 use crate::path_reports::{PathReports, session_message};
 use crate::path_watch::{PathProblem, PathWatch, lines};
@@ -227,6 +228,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         has_code,
         clock,
         path_reports: PathReports::default(),
+        outages: Outages::new(End::Sender),
         path_watch: PathWatch::default(),
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
@@ -323,6 +325,7 @@ struct Session<'a> {
     has_code: bool,
     clock: Clock,
     path_reports: PathReports,
+    outages: Outages,
     path_watch: PathWatch,
     stats: Option<Duration>,
     meter: Meter,
@@ -391,12 +394,14 @@ impl Session<'_> {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let seen = self.sender.snapshot();
+        self.outages.see(&seen, self.clock.now());
         self.path_manager
             .count(self.clock.now(), &seen, self.sender, &self.observation);
         print::note(summary::table(
             End::Sender,
             &seen,
             self.path_manager.shown_names(),
+            self.outages.text(),
         ));
         self.slowness.summary().into_iter().for_each(print::note);
         self.path_manager
@@ -521,19 +526,23 @@ impl Session<'_> {
             while let Some((path, state)) = self.path_reports.next(now) {
                 let name = &self.path_manager.shown_names()[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
+                self.outages.on_state(path, name, state, now);
             }
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
             self.slowness
                 .watch(now, lateness, &self.observation, STREAM);
             service::turn(now, self.stop.is_stopped());
             let is_slow = self.slowness.was_slow_within(now, OverloadWatch::WINDOW);
-            if self.overload.is_due(now)
-                && let Some(overload) = self.overload.due_report(now, &self.sender.snapshot())
-                && !is_slow
-            {
-                print::warn(overload);
-                self.observation
-                    .on_stream_event(STREAM, overload.happening());
+            if self.overload.is_due(now) {
+                let seen = self.sender.snapshot();
+                self.outages.see(&seen, now);
+                if let Some(overload) = self.overload.due_report(now, &seen)
+                    && !is_slow
+                {
+                    print::warn(overload);
+                    self.observation
+                        .on_stream_event(STREAM, overload.happening());
+                }
             }
             self.watch_paths(now);
             self.tend_paths(now);

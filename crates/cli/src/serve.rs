@@ -312,7 +312,7 @@ fn watch(
                 print::note(format_args!("a session is over: {ended}"));
                 session_count = session_count.saturating_sub(1);
                 if let Some(seen) = server.take_ended() {
-                    print::note(summary::table(end, &seen, &[]));
+                    print::note(summary::table(end, &seen, &[], None));
                 }
             }
             Ok(_) => {}

@@ -14,6 +14,8 @@ use crate::delivery::Delivery;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Sender,
+    /// The sender of SRTLA, whose snapshot counts packets instead of frames.
+    SrtlaSender,
     Receiver,
     /// Either end of a session of streams or datagrams.
     Tunnel(Datagrams),
@@ -49,8 +51,13 @@ impl Datagrams {
     }
 }
 
-/// Returns the final table. `names` are the paths'.
-pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
+/// Returns the final table. `names` are the paths', `outages` the cause of missing pictures.
+pub(crate) fn table(
+    end: End,
+    snapshot: &Snapshot,
+    names: &[String],
+    outages: Option<String>,
+) -> String {
     let duration = snapshot
         .connected_at
         .map_or(Duration::ZERO, |connected_at| {
@@ -70,18 +77,13 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     if let Some(away) = away_for(snapshot) {
         let _ = write!(text, "; the receiver went away {away} before its end");
     }
-    text.push_str(&carried(end, snapshot));
+    text.push_str(&carried(end, snapshot, outages));
     // A share of 100 % is not printed.
     if let Some(share) = Delivery::of(end, snapshot, 0)
         .share()
         .filter(|share| *share < 1.0)
     {
-        let of = if end == End::Sender {
-            "in time"
-        } else {
-            "arrived"
-        };
-        let _ = write!(text, "; {:.1} % {of}", share * 100.0);
+        let _ = write!(text, "; {:.1} % in time", share * 100.0);
     }
     let total = snapshot
         .paths
@@ -102,19 +104,34 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
 }
 
 /// Describes the transferred data, as one end knows it.
-fn carried(end: End, snapshot: &Snapshot) -> String {
+fn carried(end: End, snapshot: &Snapshot, outages: Option<String>) -> String {
     let session = &snapshot.session;
     // Silence after the encoder has stopped does not count for its rate.
     let began_at = snapshot.connected_at.unwrap_or(snapshot.at);
     let until = snapshot.media_until.unwrap_or(snapshot.at);
     let duration = until.saturating_since(began_at);
+    let outages = outages.map_or(String::new(), |outages| format!(" ({outages})"));
     match end {
-        End::Sender => format!(
-            "\nframes: {} sent, {} given up as late",
+        End::Sender => {
+            let unknown = session
+                .frames_sent
+                .saturating_sub(session.frames_acked + session.frames_late);
+            let unknown = match unknown {
+                0 => String::new(),
+                count => format!(", {count} unconfirmed"),
+            };
+            format!(
+                "\nof {} pictures {} in time, {} late{outages}{unknown}",
+                session.frames_sent, session.frames_acked, session.frames_late
+            )
+        }
+        End::SrtlaSender => format!(
+            "\npackets: {} sent, {} given up as late",
             session.frames_sent, session.frames_late
         ),
         End::Receiver => format!(
-            "\nframes: {} complete, {} dropped; {} of media, {}",
+            "\nof {} pictures {} in time, {} late or lost{outages}; {} of media, {}",
+            session.frames_received + session.frames_dropped,
             session.frames_received,
             session.frames_dropped,
             ByteCount(session.media_bytes_received),
@@ -163,7 +180,7 @@ fn fec_line(end: End, snapshot: &Snapshot) -> String {
     let all = paths.fold(PathCounters::default(), |sum, path| sum.plus(path));
     let recovered = snapshot.session.recovered_fragments;
     match end {
-        End::Sender if all.repair_bytes > 0 => format!(
+        End::Sender | End::SrtlaSender if all.repair_bytes > 0 => format!(
             "\nrepairs: {}, {:.1} % of the rest",
             ByteCount(all.repair_bytes),
             repair_share(&all) * 100.0
@@ -250,7 +267,7 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
 
 fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
     match end {
-        End::Sender => path.counters.sent_bytes + path.counters.control_bytes,
+        End::Sender | End::SrtlaSender => path.counters.sent_bytes + path.counters.control_bytes,
         End::Receiver => path.counters.received_bytes,
         End::Tunnel(_) => {
             let counters = &path.counters;
@@ -324,11 +341,15 @@ impl Meter {
         let session = &snapshot.session;
         let mut text = match end {
             End::Sender => format!(
-                "{elapsed:.1} s: target {}, frames {} sent {} late",
+                "{elapsed:.1} s: target {}, pictures {} sent {} late",
+                snapshot.target_bitrate, session.frames_sent, session.frames_late
+            ),
+            End::SrtlaSender => format!(
+                "{elapsed:.1} s: target {}, packets {} sent {} late",
                 snapshot.target_bitrate, session.frames_sent, session.frames_late
             ),
             End::Receiver => format!(
-                "{elapsed:.1} s: frames {} complete {} dropped",
+                "{elapsed:.1} s: pictures {} in time {} late or lost",
                 session.frames_received, session.frames_dropped
             ),
             End::Tunnel(_) => format!("{elapsed:.1} s:"),
@@ -381,7 +402,7 @@ mod tests {
             (true, true, "\nUDP datagrams and packets: 0 sent"),
         ] {
             let end = End::Tunnel(Datagrams::of(has_udp, has_packets));
-            let shown = table(end, &snapshot, &[]);
+            let shown = table(end, &snapshot, &[], None);
             assert!(shown.contains(word), "{shown}");
         }
     }
@@ -395,7 +416,7 @@ mod tests {
             ..Snapshot::default()
         };
         snapshot.session.media_bytes_received = 2_500_000;
-        let shown = table(End::Receiver, &snapshot, &[]);
+        let shown = table(End::Receiver, &snapshot, &[], None);
         assert!(shown.contains("session of 610.0 s"), "{shown}");
         assert!(shown.contains("2.5 MB of media, 2 Mbit/s"), "{shown}");
     }

@@ -23,7 +23,7 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
             peer: None,
             ..seen.clone()
         };
-        format!("\n{name}: {}\n", table(end, &seen, &names()))
+        format!("\n{name}: {}\n", table(end, &seen, &names(), None))
     });
     let mut text = ends.concat();
     // Writing to a string does not fail.

@@ -203,7 +203,7 @@ impl Watch {
         for watched in &self.all {
             let snapshot = watched.client.snapshot();
             if snapshot.connected_at.is_some() {
-                let mut table = summary::table(self.end, &snapshot, &self.names);
+                let mut table = summary::table(self.end, &snapshot, &self.names, None);
                 table.push_str(&flows::lines(&snapshot, watched.client.meters()));
                 print::note(table);
             }

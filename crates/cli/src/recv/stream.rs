@@ -22,6 +22,7 @@ use crate::allowed::StreamName;
 use crate::delivery::Delivery;
 use crate::latency::describe_latency;
 use crate::message;
+use crate::outages::Outages;
 use crate::overload::OverloadWatch;
 use crate::path_reports::PathReports;
 use crate::slowness::{self, Slowness};
@@ -61,6 +62,7 @@ pub(super) struct Session<'a> {
     overload: OverloadWatch,
     messages: message::Printed,
     path_reports: PathReports,
+    outages: Outages,
 }
 
 impl<'a> Session<'a> {
@@ -92,6 +94,7 @@ impl<'a> Session<'a> {
             overload: OverloadWatch::new(End::Receiver),
             messages: message::Printed::default(),
             path_reports: PathReports::default(),
+            outages: Outages::new(End::Receiver),
         }
     }
 
@@ -159,7 +162,9 @@ impl<'a> Session<'a> {
                 .map(|path| path_name(&[], index, path))
                 .unwrap_or_default();
             self.note(format_args!("path {index} ({name}): {state:?}"));
+            self.outages.on_state(index, &name, state, now);
         }
+        self.outages.see(seen, now);
         let slowness = slowness::locked(&self.manner.slowness);
         let is_slow = slowness.was_slow_within(now, OverloadWatch::WINDOW);
         drop(slowness);
@@ -262,8 +267,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn summarize(&self, seen: &Snapshot) {
-        self.note(summary::table(End::Receiver, seen, &[]));
+    fn summarize(&mut self, seen: &Snapshot) {
+        self.outages.see(seen, self.manner.clock.now());
+        let outages = self.outages.text();
+        self.note(summary::table(End::Receiver, seen, &[], outages));
         if self.buffer != JitterBuffer::Off {
             self.note(self.playout.summary());
         }

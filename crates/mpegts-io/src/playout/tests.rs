@@ -169,7 +169,7 @@ fn frames_leave_evenly_that_came_unevenly() {
     assert_eq!(playout.next_at(), None);
     let summary = playout.summary();
     assert!(summary.starts_with("playout 200 ms"), "{summary}");
-    assert!(summary.contains("3 frames in time, 0 late"), "{summary}");
+    assert!(summary.contains("3 pictures in time, 0 late"), "{summary}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     }
     // Nearly all frames arrive: none is given up.
     assert!(allows(!sent.contains("your encoder sends")), "{sent}");
-    let (_, frames) = received.split_once("frames: ").unwrap();
+    let (_, frames) = received.split_once(" pictures ").unwrap();
     let count = |unit: &str| -> f64 {
         let before = frames.split(unit).next().unwrap();
         before
@@ -200,7 +200,7 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
             .parse()
             .unwrap()
     };
-    let (complete, dropped) = (count(" complete"), count(" dropped"));
+    let (complete, dropped) = (count(" in time"), count(" late or lost"));
     assert!(allows(complete > 350.0), "{received}");
     assert!(allows(dropped <= complete * 0.01), "{sent}\n{received}");
 }

@@ -35,14 +35,14 @@ fn a_file_arrives_byte_for_byte_over_two_paths() {
         "{sent}\n{received}"
     );
     for line in [
-        "frames: 75 sent, 0 given up",
+        "of 75 pictures 75 in time, 0 late",
         "path 0 (127.0.0.1)",
         "path 1 (127.0.0.2)",
     ] {
         assert!(sent.contains(line), "{line}: {sent}");
     }
     assert!(
-        received.contains("frames: 75 complete, 0 dropped"),
+        received.contains("of 75 pictures 75 in time, 0 late or lost"),
         "{received}"
     );
     // The receiver knows the path's name from the sender's reports.
@@ -227,7 +227,7 @@ fn repairs_give_back_what_a_link_loses() {
     // Half a repair per symbol, minus a few without spare room.
     let overhead = number_before(&sent, " % of the rest");
     assert!((20.0..60.0).contains(&overhead), "{overhead}: {sent}");
-    let all = "frames: 150 complete, 0 dropped";
+    let all = "of 150 pictures 150 in time, 0 late or lost";
     assert!(received.contains(all), "{sent}\n{received}");
     let written = std::fs::read(bed.path("out.ts")).unwrap();
     assert!(written == stream, "{sent}\n{received}");
@@ -250,7 +250,7 @@ fn a_link_that_swallows_long_packets_costs_nothing_and_is_told() {
     let dropped = relay.statistics(0).forward.link.dropped;
     assert!((3..20).contains(&dropped.of(DropCause::TooLarge)), "{sent}");
     assert!(sent.contains("; MTU 1280"), "{sent}");
-    let all = "frames: 150 complete, 0 dropped";
+    let all = "of 150 pictures 150 in time, 0 late or lost";
     assert!(received.contains(all), "{sent}\n{received}");
     assert!(std::fs::read(bed.path("out.ts")).unwrap() == stream);
 }

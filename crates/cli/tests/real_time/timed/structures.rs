@@ -54,7 +54,7 @@ fn key_frames_of_an_outage_wait_as_long_as_their_own_deadline_allows() {
         "{send_code} {recv_code}: {sent}\n{received}"
     );
     assert!(relay.statistics(0).forward.link.dropped.total() > 0);
-    let all = format!("frames: {PICTURE_COUNT} complete, 0 dropped");
+    let all = format!("of {PICTURE_COUNT} pictures {PICTURE_COUNT} in time, 0 late or lost");
     assert!(allows(received.contains(&all)), "{sent}\n{received}");
     let written = std::fs::read(bed.path("out.ts")).unwrap();
     assert!(allows(written == stream), "{sent}\n{received}");
