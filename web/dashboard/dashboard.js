@@ -6,6 +6,7 @@ import { showEvents } from './events.js';
 import { Feed } from './feed.js';
 import { element, megabits, setText, shape, span } from './format.js';
 import { showOutputs } from './outputs.js';
+import { watchRecordings } from './recordings.js';
 import { StreamView } from './stream.js';
 import { loadWords, term } from './words.js';
 
@@ -107,6 +108,7 @@ async function begin() {
   air = new Air();
   feed = new Feed((kind) => (kind === 'events' ? showEvents(feed.events) : showStatus()));
   setInterval(showNews, 500);
+  watchRecordings();
   document.addEventListener('visibilitychange', showStatus);
 }
 

@@ -32,6 +32,8 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use crate::allowed::{AllowList, Allowed, Door, StreamName};
 use crate::command_line::{allow_many_files, listen_addr, tcp_addr};
@@ -151,6 +153,10 @@ pub(crate) struct Arguments {
     /// "500 MB". The file's name must have {time} in it.
     #[arg(long, value_name = "TIME|SIZE")]
     rotate: Option<Rotation>,
+    /// Let this user's group read recordings and logs, whatever the umask is. Keys, tokens and
+    /// lists of senders stay private.
+    #[arg(long)]
+    group_readable: bool,
     /// Time of a sender's silence after which its session is over.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
@@ -199,6 +205,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
+    if arguments.group_readable {
+        // Files that must stay private are made with a mode of their own.
+        umask(Mode::WGRP | Mode::RWXO);
+    }
     let clock = Clock::start();
     arguments.prepare()?;
     let mut plan = arguments.plan()?;
@@ -222,6 +232,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         observation: Arc::new(observed.start("recv", clock, look)?),
         slowness: Arc::default(),
     };
+    for pattern in plan.destinations.files() {
+        manner.observation.watch_recordings(pattern);
+    }
     let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());

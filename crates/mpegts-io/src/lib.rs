@@ -31,6 +31,7 @@ mod picture_end;
 mod pictures;
 mod playout;
 mod recording;
+mod recording_gaps;
 mod remux;
 mod retried;
 pub mod rtp;

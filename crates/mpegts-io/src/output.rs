@@ -100,7 +100,7 @@ pub enum Output {
     /// A file, or a series of files.
     File {
         /// The file that is written.
-        recording: Recording,
+        recording: Box<Recording>,
         /// Name for messages.
         name: String,
     },
@@ -127,7 +127,7 @@ impl Output {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let recording = Recording::new(path, rotation, clock, stop)?;
+                let recording = Box::new(Recording::new(path, rotation, clock, stop)?);
                 Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
@@ -220,6 +220,7 @@ mod tests {
         let piece = Piece {
             bytes: vec![0x47; 188 * 16],
             begins_key_frame: true,
+            ..Piece::default()
         };
         for (parameters, expected) in [
             ("", vec![1_316, 1_316, 376]),

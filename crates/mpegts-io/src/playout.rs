@@ -33,6 +33,8 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// Whether it is the beginning of a key frame.
     pub begins_key_frame: bool,
+    /// Number of pictures before these bytes that did not arrive in time.
+    pub missing_pictures: u32,
 }
 
 /// Holds frames until they are due, and simulates a viewer's player. All frames are output, also
@@ -59,6 +61,8 @@ pub struct Playout {
     /// Whether bytes have left early for lack of room.
     has_overflowed: bool,
     is_overflow_reported: bool,
+    /// Number of pictures that were given up behind the last one that waits.
+    missing_pictures: u32,
     /// Number of null packets that were inserted again.
     null_count: u64,
 }
@@ -68,6 +72,7 @@ pub struct Playout {
 struct Waiting {
     bytes: Vec<u8>,
     is_key: bool,
+    missing_pictures: u32,
     /// Number of bytes that have left.
     gone: usize,
     /// Lengths of the groups that leave together, and their time by the sender's clock.
@@ -112,6 +117,7 @@ impl Playout {
             parted: Parted::default(),
             has_overflowed: false,
             is_overflow_reported: false,
+            missing_pictures: 0,
             null_count: 0,
         }
     }
@@ -159,6 +165,7 @@ impl Playout {
         };
         self.wait(Waiting {
             is_key: importance.is_key() && !is_begun,
+            missing_pictures: 0,
             bytes,
             gone: 0,
             groups,
@@ -193,12 +200,14 @@ impl Playout {
             groups: [(bytes.len(), part.captured_at)].into(),
             bytes,
             is_key,
+            missing_pictures: 0,
             gone: 0,
         });
     }
 
-    fn wait(&mut self, waiting: Waiting) {
+    fn wait(&mut self, mut waiting: Waiting) {
         if !waiting.bytes.is_empty() {
+            waiting.missing_pictures = core::mem::take(&mut self.missing_pictures);
             let bytes = waiting.bytes.len();
             self.waiting_bytes.add(bytes);
             self.waiting.push_back(waiting);
@@ -208,6 +217,7 @@ impl Playout {
     /// Records that a frame was given up. Its importance is unknown, so it counts as a reference.
     pub fn on_dropped(&mut self, now: Instant) {
         self.parted = Parted::default();
+        self.missing_pictures = self.missing_pictures.saturating_add(1);
         let lost = PlayerFrame {
             importance: Importance::Reference,
             captured_at: now,
@@ -263,6 +273,11 @@ impl Playout {
         front.gone = (begin + len).min(front.bytes.len());
         let piece = Piece {
             begins_key_frame: begin == 0 && front.is_key,
+            missing_pictures: if begin == 0 {
+                front.missing_pictures
+            } else {
+                0
+            },
             bytes: front.bytes[begin..front.gone].to_vec(),
         };
         let bytes = piece.bytes.len();
@@ -304,10 +319,10 @@ impl Playout {
         });
         let joined = match self.joined_count {
             0 => String::new(),
-            count => format!("; the stream ran already, {count} frames before a key frame"),
+            count => format!("; the stream ran already, {count} pictures before a key frame"),
         };
         format!(
-            "playout {}{delay}: {} frames in time, {} late, {} of these left out by a viewer's \
+            "playout {}{delay}: {} pictures in time, {} late, {} of these left out by a viewer's \
              player; {} undecodable, {} lost; {} freezes, {:.2} s in all{joined}{nulls}",
             self.buffer,
             counts.displayed + counts.skipped - counts.late,

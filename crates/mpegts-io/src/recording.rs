@@ -16,6 +16,7 @@ use rustix::fs::Access;
 
 use super::blocking_file::BlockingFile;
 use super::playout::Piece;
+use super::recording_gaps::{GapCause, Gaps};
 
 /// Extensions of containers that players recognize by name and that are not written here.
 const OTHER_CONTAINERS: [&str; 15] = [
@@ -84,6 +85,12 @@ pub struct Recording {
     opened: Option<PathBuf>,
     began_at: Instant,
     byte_count: u64,
+    gaps: Option<Gaps>,
+    /// Number of bytes in the file, and the time of the last ones.
+    length: u64,
+    written_at: Option<Instant>,
+    /// Why nothing is written now.
+    interruption: Option<GapCause>,
 }
 
 impl Recording {
@@ -113,6 +120,10 @@ impl Recording {
             opened: None,
             began_at: clock.now(),
             byte_count: 0,
+            gaps: None,
+            length: 0,
+            written_at: None,
+            interruption: None,
         };
         if recording.is_pipe() {
             // Nothing is lost in a pipe, and its reader is present before the video.
@@ -134,6 +145,7 @@ impl Recording {
         if self.is_one_of_many() {
             self.file = None;
         }
+        self.interruption = Some(GapCause::NoSender);
     }
 
     /// Writes a piece. After an error the file is closed. The next piece opens it again, or opens
@@ -152,13 +164,16 @@ impl Recording {
             .file(clock, stop)
             .and_then(|file| file.write(&piece.bytes, clock, stop));
         match written {
-            Ok(()) => self.on_written(piece.bytes.len() as u64),
+            Ok(()) => self.on_written(piece, clock.now()),
             Err(_) => self.close_failed(),
         }
         written
     }
 
-    fn on_written(&mut self, bytes: u64) {
+    fn on_written(&mut self, piece: &Piece, now: Instant) {
+        self.note_gap(piece, now);
+        let bytes = piece.bytes.len() as u64;
+        self.length += bytes;
         if self.byte_count == 0
             && self.is_one_of_many()
             && let Some(path) = &self.opened
@@ -166,6 +181,24 @@ impl Recording {
             print::note(format_args!("recording into {}", path.display()));
         }
         self.byte_count += bytes;
+    }
+
+    /// Notes that something is missing between the bytes before and those of a piece.
+    fn note_gap(&mut self, piece: &Piece, now: Instant) {
+        let interruption = self.interruption.take();
+        let from = self.written_at.replace(now);
+        let Some(gaps) = &mut self.gaps else { return };
+        if let Some(from) = from {
+            let missing = u64::from(piece.missing_pictures);
+            match interruption {
+                Some(cause) => gaps.add(self.length, from, now, missing, cause),
+                None if missing > 0 => {
+                    gaps.add(self.length, from, now, missing, GapCause::Lost);
+                }
+                None => {}
+            }
+        }
+        gaps.tick(now);
     }
 
     /// Returns the file, and opens it if necessary.
@@ -182,10 +215,17 @@ impl Recording {
         if self.is_one_of_many() {
             make_folder(&self.path, &path)?;
         }
-        let file = match self.opened.as_ref() == Some(&path) {
-            true => BlockingFile::reopen(&path)?,
-            false => BlockingFile::create(&path, clock, stop)?,
+        let is_same = self.opened.as_ref() == Some(&path);
+        let file = if is_same {
+            BlockingFile::reopen(&path)?
+        } else {
+            BlockingFile::create(&path, clock, stop)?
         };
+        if !is_same {
+            let now = clock.now();
+            self.gaps = path.is_file().then(|| Gaps::begin(&path, now));
+            (self.length, self.written_at) = (0, None);
+        }
         self.opened = Some(path);
         (self.began_at, self.byte_count) = (clock.now(), 0);
         Ok(file)
@@ -194,6 +234,7 @@ impl Recording {
     /// Closes a file after a failed write, so that its space is freed if somebody deletes it.
     fn close_failed(&mut self) {
         let is_open = self.file.take().is_some();
+        self.interruption = Some(GapCause::NotWritten);
         if is_open && self.byte_count == 0 && self.is_one_of_many() {
             // Each attempt has another name; none leaves an empty file.
             let _ = self.opened.take().map(std::fs::remove_file);
@@ -317,6 +358,7 @@ mod tests {
         Piece {
             bytes: bytes.to_vec(),
             begins_key_frame,
+            ..Piece::default()
         }
     }
 

@@ -213,6 +213,7 @@ mod tests {
             let piece = Piece {
                 bytes: vec![0x47; PIECE_BYTES],
                 begins_key_frame,
+                ..Piece::default()
             };
             let now = Instant::from_millis(millis);
             let Bed {

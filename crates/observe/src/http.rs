@@ -50,6 +50,11 @@ enum Content {
     Whole(Full<Bytes>),
     /// Messages without an end.
     Live(mpsc::Receiver<Bytes>),
+    /// Parts of a file.
+    Sized {
+        parts: mpsc::Receiver<Bytes>,
+        left: u64,
+    },
 }
 
 impl hyper::body::Body for Body {
@@ -66,6 +71,13 @@ impl hyper::body::Body for Body {
                 let message = messages.poll_recv(context);
                 message.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
+            Content::Sized { parts, left } => {
+                let part = core::task::ready!(parts.poll_recv(context));
+                if let Some(bytes) = &part {
+                    *left = left.saturating_sub(bytes.len() as u64);
+                }
+                Poll::Ready(part.map(|bytes| Ok(Frame::data(bytes))))
+            }
         }
     }
 
@@ -73,6 +85,7 @@ impl hyper::body::Body for Body {
         match &self.0 {
             Content::Whole(whole) => whole.is_end_stream(),
             Content::Live(_) => false,
+            Content::Sized { left, .. } => *left == 0,
         }
     }
 
@@ -80,6 +93,7 @@ impl hyper::body::Body for Body {
         match &self.0 {
             Content::Whole(whole) => whole.size_hint(),
             Content::Live(_) => SizeHint::default(),
+            Content::Sized { left, .. } => SizeHint::with_exact(*left),
         }
     }
 }
@@ -219,7 +233,8 @@ async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering
             true => answering.answerer.answer(request).await,
             false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
         };
-        if let Content::Live(_) = answer.body().0
+        // A download takes longer than a connection may last otherwise.
+        if let Content::Live(_) | Content::Sized { .. } = answer.body().0
             && !is_head
         {
             is_live.store(true, Ordering::Relaxed);
@@ -262,6 +277,12 @@ pub(super) fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Byte
 /// Returns an answer that goes on while its client reads the messages.
 pub(super) fn live(kind: &'static str, messages: mpsc::Receiver<Bytes>) -> Answer {
     answer_of(StatusCode::OK, kind, Body(Content::Live(messages)))
+}
+
+/// Returns an answer of `length` bytes that are read meanwhile.
+pub(super) fn sized(kind: &'static str, length: u64, parts: mpsc::Receiver<Bytes>) -> Answer {
+    let left = length;
+    answer_of(StatusCode::OK, kind, Body(Content::Sized { parts, left }))
 }
 
 fn answer_of(status: StatusCode, kind: &'static str, body: Body) -> Answer {

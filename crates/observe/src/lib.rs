@@ -26,6 +26,7 @@ mod outputs;
 mod pages;
 mod picture;
 mod qlog;
+mod recordings;
 pub mod sampler;
 mod server;
 pub mod service;
@@ -54,6 +55,7 @@ use http::{HttpAddress, Server};
 use live::Live;
 use outputs::Outputs;
 use qlog::{OpenQlog, Qlog};
+use recordings::Recordings;
 use sampler::{Sampler, Seen};
 use server::{Door, Metrics};
 use stats::Stats;
@@ -169,6 +171,7 @@ pub struct Shared {
     tunnelled: Mutex<TunnelCounters>,
     slow_seconds: AtomicU64,
     outputs: Outputs,
+    recordings: Recordings,
     /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
     hour: Mutex<Hour>,
@@ -184,6 +187,7 @@ impl Shared {
             tunnelled: Mutex::default(),
             slow_seconds: AtomicU64::new(0),
             outputs: Outputs::default(),
+            recordings: Recordings::default(),
             recent: Mutex::default(),
             hour: Mutex::default(),
             live: Arc::default(),
@@ -347,6 +351,14 @@ impl Observation {
     pub fn watch_output(&self, look: impl Fn() -> OutputLook + Send + 'static) {
         if let Some(running) = &self.running {
             running.shared.outputs.add(Box::new(look));
+        }
+    }
+
+    /// Lists the files of an output, whose name may have words in braces, and lets them be
+    /// downloaded.
+    pub fn watch_recordings(&self, pattern: PathBuf) {
+        if let Some(running) = &self.running {
+            running.shared.recordings.add(pattern);
         }
     }
 

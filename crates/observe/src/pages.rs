@@ -29,7 +29,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 21] = [
+const FILES: [File; 22] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
@@ -40,6 +40,7 @@ const FILES: [File; 21] = [
     file!("/format.js", SCRIPT, "dashboard/format.js"),
     file!("/outputs.js", SCRIPT, "dashboard/outputs.js"),
     file!("/picture.js", SCRIPT, "dashboard/picture.js"),
+    file!("/recordings.js", SCRIPT, "dashboard/recordings.js"),
     file!("/stream.js", SCRIPT, "dashboard/stream.js"),
     file!("/table.js", SCRIPT, "dashboard/table.js"),
     file!("/words.js", SCRIPT, "dashboard/words.js"),

@@ -1,6 +1,8 @@
 //! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Requests
 //! change nothing.
 
+mod downloads;
+
 use std::sync::Arc;
 
 use anabranch_terminal::print;
@@ -27,6 +29,7 @@ const INDEX: &str = "\
 /history.json the status of each of the last 120 seconds
 /hour.json    means of ten seconds each, of the last hour
 /events.json  the last 200 events
+/recordings.json  files of the outputs; /recordings/NAME downloads one, with the token
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
 
@@ -187,6 +190,9 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, door: &Door) 
         "/words.json" => body(StatusCode::OK, JSON, words::json()),
         "/live" => watch(request.method(), shared),
         "/thumbnail" => thumbnail(request.uri().query(), shared).await,
+        path if path == downloads::LIST || path.starts_with(downloads::FOLDER) => {
+            downloads::answer(request, shared, door.token.is_some()).await
+        }
         path => match pages::page(path) {
             Some(page) if door.has_dashboard => page,
             Some(_) => text(StatusCode::OK, format!("{NO_DASHBOARD}\n{INDEX}")),
@@ -251,18 +257,21 @@ fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
 fn wanted_stream(query: &str) -> Option<String> {
     let mut parts = query.split('&');
     let name = parts.find_map(|part| part.strip_prefix("stream="))?;
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.bytes();
+    decoded(&name.replace('+', " "))
+}
+
+/// Decodes `%2F` and the like.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
-        let decoded = match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(core::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            byte => byte,
-        };
-        bytes.push(decoded);
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            let digits = core::str::from_utf8(&digits).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
     }
     String::from_utf8(bytes).ok()
 }

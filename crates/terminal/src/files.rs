@@ -10,6 +10,16 @@ use anyhow::{Context, ensure};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::geteuid;
 
+/// Ending of the file beside a recording that lists its gaps.
+pub const GAPS_ENDING: &str = ".gaps.csv";
+
+/// Returns the path of the file that lists a recording's gaps.
+pub fn gaps_path(recording: &Path) -> PathBuf {
+    let mut path = recording.as_os_str().to_owned();
+    path.push(GAPS_ENDING);
+    path.into()
+}
+
 /// Returns the path of a program that is installed.
 pub fn installed(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;

@@ -1,6 +1,7 @@
 //! Destinations of streams: outputs for each stream, or the same outputs for all, one at a time.
 
 use core::str::FromStr;
+use std::path::PathBuf;
 
 use anabranch_mpegts_io::{OutputName, Rotation};
 use anabranch_observe::StandardOutput;
@@ -111,6 +112,16 @@ impl Destinations {
         } else {
             StandardOutput::Free
         }
+    }
+
+    /// Returns the names of all files, with words in braces.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.all
+            .iter()
+            .filter_map(|destination| match &destination.output {
+                OutputName::File(path) => Some(path.clone()),
+                _ => None,
+            })
     }
 
     /// Returns the outputs of a stream.

@@ -162,6 +162,7 @@ impl Carrier {
             let piece = Piece {
                 begins_key_frame: unit.importance.is_key(),
                 bytes: unit.bytes,
+                ..Piece::default()
             };
             written = outputs.write(piece, &clock, &stop);
             written.is_ok()

@@ -329,6 +329,7 @@ mod tests {
         Piece {
             bytes: vec![0x47; 188 * 7],
             begins_key_frame: false,
+            ..Piece::default()
         }
     }
 

@@ -293,7 +293,7 @@ impl Session<'_> {
         };
         let seen = self.sender.snapshot();
         let names = self.path_manager.shown_names();
-        print::note(summary::table(End::Sender, &seen, names));
+        print::note(summary::table(End::SrtlaSender, &seen, names, None));
         self.slowness.summary().into_iter().for_each(print::note);
         self.path_manager
             .count(self.clock.now(), &seen, self.sender, &self.observation);
@@ -302,7 +302,7 @@ impl Session<'_> {
             .into_iter()
             .for_each(print::note);
         fed?;
-        Delivery::of(End::Sender, &seen, 0).check()
+        Delivery::of(End::SrtlaSender, &seen, 0).check()
     }
 
     /// Waits for the first link. Returns whether there is one.
@@ -342,6 +342,7 @@ impl Session<'_> {
                     let piece = Piece {
                         begins_key_frame: unit.importance.is_key(),
                         bytes: unit.bytes,
+                        ..Piece::default()
                     };
                     written = output.write(&piece, &clock, &stop);
                     written.is_ok()
@@ -375,7 +376,7 @@ impl Session<'_> {
             }
             if self.meter.is_due(self.clock.now()) {
                 let names = self.path_manager.shown_names();
-                print::note(self.meter.line(End::Sender, seen, names));
+                print::note(self.meter.line(End::SrtlaSender, seen, names));
             }
         }
     }
