@@ -40,9 +40,10 @@ fn commit(git: &Path) -> Option<String> {
             .map(|text| text.trim().to_owned())
     };
     // In a second work tree `.git` is a file that names the folder.
-    let folder = match git.is_dir() {
-        true => git.to_owned(),
-        false => PathBuf::from(read(git.to_owned())?.strip_prefix("gitdir: ")?),
+    let folder = if git.is_dir() {
+        git.to_owned()
+    } else {
+        PathBuf::from(read(git.to_owned())?.strip_prefix("gitdir: ")?)
     };
     let head = read(folder.join("HEAD"))?;
     let Some(name) = head.strip_prefix("ref: ") else {
@@ -78,9 +79,10 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder).expect("a source folder can be read") {
         let path = entry.expect("a source folder can be read").path();
-        match path.is_dir() {
-            true => collect(&path, paths),
-            false => paths.push(path),
+        if path.is_dir() {
+            collect(&path, paths)
+        } else {
+            paths.push(path)
         }
     }
 }

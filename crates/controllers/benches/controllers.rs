@@ -141,9 +141,10 @@ fn round(name: &str) -> f64 {
             delivered_bytes: path.delivered_bytes,
         }];
         let lost = [packet];
-        let (acked, lost) = match is_lost {
-            true => (&[][..], &lost[..]),
-            false => (&acked[..], &[][..]),
+        let (acked, lost) = if is_lost {
+            (&[][..], &lost[..])
+        } else {
+            (&acked[..], &[][..])
         };
         controller.on_feedback(path.now, &path.feedback(acked, lost, rtt), &session, &[]);
         if controller.next_timeout().is_some_and(|at| at <= path.now) {

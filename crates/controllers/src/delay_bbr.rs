@@ -287,9 +287,10 @@ impl DelayBbr {
 
     #[cold]
     fn enter_probe_rtt(&mut self, now: Instant, has_expired: bool) {
-        self.signal.restart(match self.has_reset {
-            true => self.next_packet_number,
-            false => 0,
+        self.signal.restart(if self.has_reset {
+            self.next_packet_number
+        } else {
+            0
         });
         self.mode = Mode::ProbeRtt(ProbeRtt::enter(
             now,

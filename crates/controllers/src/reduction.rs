@@ -106,9 +106,10 @@ impl Episode {
             due.saturating_sub(self.sent_bytes)
         } else {
             let unused = self.delivered_bytes.saturating_sub(self.sent_bytes);
-            let bound = match self.is_of_losses {
-                true => unused.max(delivered),
-                false => unused.max(delivered) + segment_bytes,
+            let bound = if self.is_of_losses {
+                unused.max(delivered)
+            } else {
+                unused.max(delivered) + segment_bytes
             };
             bound.min(self.target_bytes - pipe)
         };

@@ -452,9 +452,10 @@ mod tests {
             };
             let before = window(controller.as_ref());
             controller.on_penalty();
-            let expected = match PENALISED.contains(&entry.name) {
-                true => before / 2,
-                false => before,
+            let expected = if PENALISED.contains(&entry.name) {
+                before / 2
+            } else {
+                before
             };
             assert_eq!(window(controller.as_ref()), expected, "{}", entry.name);
         }

@@ -108,9 +108,10 @@ impl Avoidance for Weighted {
             seen.window
         };
         let queueing_delay = seen.rtt.saturating_sub(seen.base);
-        match self.is_drain_due(queueing_delay, backlog >= self.alpha) {
-            true => window * 0.5 * seen.base.as_secs_f64() / seen.rtt.as_secs_f64(),
-            false => window,
+        if self.is_drain_due(queueing_delay, backlog >= self.alpha) {
+            window * 0.5 * seen.base.as_secs_f64() / seen.rtt.as_secs_f64()
+        } else {
+            window
         }
     }
 }

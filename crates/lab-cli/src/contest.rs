@@ -168,9 +168,10 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
         let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
         let figures = report.runs.iter().map(|run| {
             let flow = &run.statistics.total;
-            let delivered = match table::counts_decodable(scenario) {
-                true => flow.frames.decodable_on_time_ratio,
-                false => flow.frames.complete_on_time_ratio,
+            let delivered = if table::counts_decodable(scenario) {
+                flow.frames.decodable_on_time_ratio
+            } else {
+                flow.frames.complete_on_time_ratio
             };
             Some(Figures {
                 delivered: delivered?,

@@ -111,9 +111,12 @@ fn missing<'a>(found: impl Iterator<Item = &'a Shard>) -> Option<String> {
     if next <= count {
         gaps.push((next, count));
     }
-    let text = |(from, to): &(u64, u64)| match from == to {
-        true => from.to_string(),
-        false => format!("{from}-{to}"),
+    let text = |(from, to): &(u64, u64)| {
+        if from == to {
+            from.to_string()
+        } else {
+            format!("{from}-{to}")
+        }
     };
     let (is, what) = match gaps[..] {
         [] => return None,

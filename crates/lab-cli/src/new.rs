@@ -250,9 +250,10 @@ mod tests {
         fs::create_dir_all(to).unwrap();
         for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
             let to = to.join(entry.file_name());
-            match entry.path().is_dir() {
-                true => copy_folder(&entry.path(), &to),
-                false => drop(fs::copy(entry.path(), to).unwrap()),
+            if entry.path().is_dir() {
+                copy_folder(&entry.path(), &to)
+            } else {
+                drop(fs::copy(entry.path(), to).unwrap())
             }
         }
     }

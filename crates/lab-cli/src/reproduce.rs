@@ -132,9 +132,10 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
     };
     let study = Study::new(claims, swap, columns)?;
     let root = arguments.cache.clone().unwrap_or_else(Cache::usual_root);
-    let cache = match arguments.no_cache {
-        true => None,
-        false => Some(Cache::open(&root).with_context(|| root.display().to_string())?),
+    let cache = if arguments.no_cache {
+        None
+    } else {
+        Some(Cache::open(&root).with_context(|| root.display().to_string())?)
     };
     let options = StudyOptions {
         seed_count: arguments.seeds,

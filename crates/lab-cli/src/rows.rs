@@ -277,9 +277,10 @@ impl Work<'_> {
         };
         let on_progress = |part: lab::Progress| {
             self.progress.add(part.simulated);
-            match self.is_ended.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if self.is_ended.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         };
         let made = AssertUnwindSafe(|| lab::run_watched(scenario, seed, watched, &on_progress));

@@ -155,9 +155,10 @@ impl Chart {
     /// Returns the picture as an SVG element that is legible at the width of a phone, too, if
     /// [`Chart::fits_phones`].
     pub fn narrow_svg(&self) -> String {
-        match self.fits_phones() {
-            true => self.svg_of(PHONE),
-            false => self.svg(),
+        if self.fits_phones() {
+            self.svg_of(PHONE)
+        } else {
+            self.svg()
         }
     }
 

@@ -258,9 +258,12 @@ fn frame_lines(frames: &[FrameRow]) -> Vec<Line> {
         let rows = frames
             .iter()
             .filter(move |row| (row.outcome == "complete") == is_complete);
-        let name = |row: &FrameRow| match is_complete {
-            true => row.flow.clone(),
-            false => format!("{}{GIVEN_UP}", row.flow),
+        let name = |row: &FrameRow| {
+            if is_complete {
+                row.flow.clone()
+            } else {
+                format!("{}{GIVEN_UP}", row.flow)
+            }
         };
         let lines = lines(rows.map(|row| (name(row), row.captured_s, row.delay_ms)));
         lines.into_iter().map(move |line| Line { mark, ..line })

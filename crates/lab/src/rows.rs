@@ -88,9 +88,12 @@ impl RowsHeader {
             let last = header.first_seed + header.seed_count - 1;
             format!("seeds {} to {last}", header.first_seed)
         });
-        let scenarios = [self, other].map(|header| match self.scenario == other.scenario {
-            true => format!("{:?} with hash {}", header.scenario, header.scenario_hash),
-            false => format!("{:?}", header.scenario),
+        let scenarios = [self, other].map(|header| {
+            if self.scenario == other.scenario {
+                format!("{:?} with hash {}", header.scenario, header.scenario_hash)
+            } else {
+                format!("{:?}", header.scenario)
+            }
         });
         let is_same = self.scenario_hash == other.scenario_hash;
         let [own, others] = match () {
@@ -231,9 +234,10 @@ impl RunRow {
         if row.run != run || (row.point, row.seed) != header.point_and_seed(run) {
             return Err(format!("run {run} was expected, not run {}", row.run));
         }
-        match row.error.is_some() != row.report.is_some() {
-            true => Ok(row),
-            false => Err("a row has either a report or an error".to_owned()),
+        if row.error.is_some() != row.report.is_some() {
+            Ok(row)
+        } else {
+            Err("a row has either a report or an error".to_owned())
         }
     }
 

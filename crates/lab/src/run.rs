@@ -295,9 +295,10 @@ pub(crate) fn build_world(
     world.set_lanes(lane_count);
     world.set_limits(scenario.limits);
     for link in &scenario.links {
-        match is_changeable {
-            true => world.add_changeable_link(&link.name, &link.config)?,
-            false => world.add_link(&link.name, &link.config)?,
+        if is_changeable {
+            world.add_changeable_link(&link.name, &link.config)?
+        } else {
+            world.add_link(&link.name, &link.config)?
         };
     }
     for route in &scenario.routes {

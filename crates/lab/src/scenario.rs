@@ -145,13 +145,15 @@ const STANDARD_INPUT: &str = "-";
 /// Returns the name of a file in messages and its text.
 fn named_text(path: &Path) -> Result<(String, String), ScenarioError> {
     let is_input = path.as_os_str() == STANDARD_INPUT;
-    let text = match is_input {
-        true => files::read_text(std::io::stdin().lock(), files::MAX_SCENARIO_BYTES),
-        false => files::text_of(path, files::MAX_SCENARIO_BYTES),
+    let text = if is_input {
+        files::read_text(std::io::stdin().lock(), files::MAX_SCENARIO_BYTES)
+    } else {
+        files::text_of(path, files::MAX_SCENARIO_BYTES)
     };
-    let name = match is_input {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
+    let name = if is_input {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
     };
     match text {
         Ok(text) => Ok((name, text)),

@@ -223,9 +223,10 @@ pub fn sweep_table(report: &SweepReport) -> String {
             let unit = unit(column);
             cell(value(&point.report, column), |value| in_unit(value, unit))
         };
-        let verdict = match point.report.is_as_expected {
-            true => "ok",
-            false => "BROKEN",
+        let verdict = if point.report.is_as_expected {
+            "ok"
+        } else {
+            "BROKEN"
         };
         let cells = keys.iter().map(setting).chain(columns.iter().map(measured));
         rows.push(cells.chain(is_judged.then(|| verdict.to_owned())).collect());

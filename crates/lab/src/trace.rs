@@ -168,9 +168,10 @@ impl<'a> TraceWriter<'a> {
         let name = &self.names.flows[flow.index()];
         let mut delivered_bytes = 0;
         let is_session = world.is_session(flow);
-        let views = match is_session {
-            true => world.sender_paths(flow),
-            false => Vec::new(),
+        let views = if is_session {
+            world.sender_paths(flow)
+        } else {
+            Vec::new()
         };
         for path in 0..self.samples[flow.index()].len() {
             let sample = std::mem::take(&mut self.samples[flow.index()][path]);
@@ -198,9 +199,10 @@ impl<'a> TraceWriter<'a> {
                 bytes_in_flight: view.map(|view| view.bytes_in_flight),
                 queued_bytes: view.map(|view| view.queued_bytes),
                 state: view.map_or("", |view| path_state_name(view.state)),
-                controller_state: match is_session {
-                    true => world.controller_state(flow, PathId(path as u8)),
-                    false => "",
+                controller_state: if is_session {
+                    world.controller_state(flow, PathId(path as u8))
+                } else {
+                    ""
                 },
             })?;
         }

@@ -75,9 +75,10 @@ fn an_interrupted_run_ends_where_it_is() {
     let outcome = run_watched(&scenario(), 1, Watched::default(), &|part| {
         let mut simulated = simulated.lock().unwrap();
         *simulated += part.simulated;
-        match *simulated >= Duration::from_secs(3) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if *simulated >= Duration::from_secs(3) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     assert!(matches!(outcome, Err(RunError::Interrupted)), "{outcome:?}");

@@ -76,9 +76,10 @@ impl Delay {
 
     /// Returns the earliest release of a packet that enters now, by those before it.
     fn floor(&self) -> Instant {
-        match self.is_overtaking {
-            true => Instant::ZERO,
-            false => self.last_release_at,
+        if self.is_overtaking {
+            Instant::ZERO
+        } else {
+            self.last_release_at
         }
     }
 }

@@ -29,9 +29,10 @@ impl Detour {
 
     /// Returns the additional delay of the next packet.
     pub(crate) fn next_delay(&mut self) -> Duration {
-        match self.rng.chance(self.model.share) {
-            true => self.model.delay,
-            false => Duration::ZERO,
+        if self.rng.chance(self.model.share) {
+            self.model.delay
+        } else {
+            Duration::ZERO
         }
     }
 }

@@ -84,9 +84,10 @@ impl Forecast {
 
     pub(crate) fn release_at(&self, sent_at: Instant) -> Instant {
         let release_at = sent_at + self.delay.value_at(sent_at);
-        match self.is_overtaking {
-            true => release_at,
-            false => release_at.max(self.last_release_at),
+        if self.is_overtaking {
+            release_at
+        } else {
+            release_at.max(self.last_release_at)
         }
     }
 }

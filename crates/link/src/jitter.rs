@@ -124,9 +124,10 @@ impl Jitter {
             } => {
                 let deviations = self.normal.sample().clamp(-limit, limit);
                 let amount = std.mul_f64(deviations.abs());
-                match deviations < 0.0 && shape == JitterShape::ZeroMean {
-                    true => delay.saturating_sub(amount),
-                    false => delay + amount,
+                if deviations < 0.0 && shape == JitterShape::ZeroMean {
+                    delay.saturating_sub(amount)
+                } else {
+                    delay + amount
                 }
             }
         }

@@ -84,9 +84,10 @@ impl Link {
             None => delay,
             Some(model) => delay.with_detour(model, seed.derive("detour")),
         };
-        let delay = match config.overtaking {
-            true => delay.overtaking(),
-            false => delay,
+        let delay = if config.overtaking {
+            delay.overtaking()
+        } else {
+            delay
         };
         if is_line {
             return Link::of(Elements::Line(delay));
@@ -130,13 +131,14 @@ impl Link {
         self.statistics.offered_packets += 1;
         self.statistics.offered_bytes += u64::from(packet.size_bytes);
         let is_too_large = |mtu: &Schedule<u32>| packet.size_bytes > mtu.value_at(now);
-        let result = match self.mtu.as_deref().is_some_and(is_too_large) {
-            true => Err(Dropped {
+        let result = if self.mtu.as_deref().is_some_and(is_too_large) {
+            Err(Dropped {
                 cause: DropCause::TooLarge,
                 at: now,
                 packet,
-            }),
-            false => of_elements!(&mut self.elements, inner => inner.push(now, packet)),
+            })
+        } else {
+            of_elements!(&mut self.elements, inner => inner.push(now, packet))
         };
         if let Err(dropped) = &result {
             self.statistics.dropped.record(dropped.cause);

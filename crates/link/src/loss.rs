@@ -123,9 +123,10 @@ impl<E: Element> Loss<E> {
                 loss_in_good,
                 loss_in_bad,
             } => {
-                let (loss, change) = match self.is_bad {
-                    true => (loss_in_bad, bad_to_good),
-                    false => (loss_in_good, good_to_bad),
+                let (loss, change) = if self.is_bad {
+                    (loss_in_bad, bad_to_good)
+                } else {
+                    (loss_in_good, good_to_bad)
                 };
                 let is_lost = self.rng.chance(loss);
                 self.is_bad ^= self.rng.chance(change);

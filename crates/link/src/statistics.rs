@@ -65,9 +65,10 @@ impl LinkStatistics {
 
     /// Returns the bytes on the wire that were delivered, over the observed time.
     pub fn delivered_rate(&self) -> DataRate {
-        match self.observed.is_zero() {
-            true => DataRate::ZERO,
-            false => DataRate::from_bytes_per(self.delivered_bytes, self.observed),
+        if self.observed.is_zero() {
+            DataRate::ZERO
+        } else {
+            DataRate::from_bytes_per(self.delivered_bytes, self.observed)
         }
     }
 

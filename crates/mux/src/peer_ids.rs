@@ -36,9 +36,10 @@ impl PeerIds {
     /// Records a message of stream `id`, which is one of the peer's.
     pub(crate) fn see(&mut self, id: u64) -> Seen {
         if id < self.next {
-            return match self.unseen.remove(&id) {
-                true => Seen::New,
-                false => Seen::Before,
+            return if self.unseen.remove(&id) {
+                Seen::New
+            } else {
+                Seen::Before
             };
         }
         let skipped = ((id - self.next) / 2) as usize;

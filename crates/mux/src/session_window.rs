@@ -98,9 +98,10 @@ impl SessionWindow {
     /// Counts arrived bytes of a stream.
     pub(crate) fn on_received(&mut self, bytes: u64) -> Result<(), Violation> {
         self.received = self.received.saturating_add(bytes);
-        match self.received > self.announced_max {
-            true => Err(Violation::WindowExceeded),
-            false => Ok(()),
+        if self.received > self.announced_max {
+            Err(Violation::WindowExceeded)
+        } else {
+            Ok(())
         }
     }
 

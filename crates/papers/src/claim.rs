@@ -79,9 +79,10 @@ impl Algorithms {
             return setting.to_owned();
         };
         let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-        let published = match key.ends_with("controller") {
-            true => forms.as_published(value),
-            false => None,
+        let published = if key.ends_with("controller") {
+            forms.as_published(value)
+        } else {
+            None
         };
         published.map_or(setting.to_owned(), |value| format!("{key}={value}"))
     }

@@ -309,9 +309,12 @@ impl Measured {
             self.write(bound)
         );
         let gaps = self.samples.0.iter().map(|value| gap(*value));
-        let smaller = |one: f64, other: f64| match one.is_nan() || other.is_nan() {
-            true => f64::NAN,
-            false => one.min(other),
+        let smaller = |one: f64, other: f64| {
+            if one.is_nan() || other.is_nan() {
+                f64::NAN
+            } else {
+                one.min(other)
+            }
         };
         let least = gaps.reduce(smaller).unwrap_or(f64::NAN);
         Expect::new(text, least >= 0.0, least, Reach::Every)

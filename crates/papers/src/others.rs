@@ -45,9 +45,10 @@ impl Others {
     /// Returns the result in words: "cubic, vegas (2 of 8)".
     pub fn text(&self) -> String {
         let (passed, tried) = (self.passed.len(), self.tried.len());
-        match self.passed.is_empty() {
-            true => format!("none of {tried}"),
-            false => format!("{} ({passed} of {tried})", self.passed.join(", ")),
+        if self.passed.is_empty() {
+            format!("none of {tried}")
+        } else {
+            format!("{} ({passed} of {tried})", self.passed.join(", "))
         }
     }
 }

@@ -108,9 +108,10 @@ impl Finding {
         if judged.verdict == Verdict::Holds || why.is_empty() {
             return None;
         }
-        Some(match ablation.is_empty() {
-            true => format!("{why} No ablation tests this explanation."),
-            false => format!("{why} Ablation: {ablation}"),
+        Some(if ablation.is_empty() {
+            format!("{why} No ablation tests this explanation.")
+        } else {
+            format!("{why} Ablation: {ablation}")
         })
     }
 

@@ -134,9 +134,10 @@ impl Study {
                 }
                 _ => None,
             };
-            let on_our_endpoint = match has_both {
-                true => study.plan(claim, &cases, Form::PublishedOnOurs, &mut places)?,
-                false => None,
+            let on_our_endpoint = if has_both {
+                study.plan(claim, &cases, Form::PublishedOnOurs, &mut places)?
+            } else {
+                None
             };
             let cases = study.plan(claim, &cases, Form::AsNamed, &mut places)?;
             study.claims.push(Planned {
@@ -230,9 +231,10 @@ impl Study {
             None => Cache::temporary()?,
         };
         let items: Vec<Item<'_>> = self.claims.iter().flat_map(Planned::items).collect();
-        let looks = match options.takes_all_seeds {
-            true => vec![options.seed_count],
-            false => looks(options.seed_count),
+        let looks = if options.takes_all_seeds {
+            vec![options.seed_count]
+        } else {
+            looks(options.seed_count)
         };
         let mut judged: Vec<Option<Judged>> = items.iter().map(|_| None).collect();
         let mut taken = vec![0; self.runs.len()];
@@ -290,9 +292,10 @@ impl Study {
             run.make(*seed, store, &|part| {
                 progress(part);
                 let is_set = |interrupt: &Arc<AtomicBool>| interrupt.load(Ordering::Relaxed);
-                match self.interrupt.as_ref().is_some_and(is_set) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
+                if self.interrupt.as_ref().is_some_and(is_set) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
             })
         });
@@ -404,9 +407,10 @@ struct Look {
 
 impl Look {
     fn seeds_of(self, case: &PlannedCase) -> u64 {
-        let seeds = match case.is_only_shown {
-            true => self.first,
-            false => self.seeds,
+        let seeds = if case.is_only_shown {
+            self.first
+        } else {
+            self.seeds
         };
         seeds.min(case.max_seeds)
     }

@@ -80,9 +80,10 @@ pub(crate) struct Point {
 impl Space {
     /// Returns 9 points for up to four dimensions, 27 for up to 13.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let (count, columns) = match self.0.len() <= OF_9.len() {
-            true => (9, &OF_9[..]),
-            false => (27, &OF_27[..]),
+        let (count, columns) = if self.0.len() <= OF_9.len() {
+            (9, &OF_9[..])
+        } else {
+            (27, &OF_27[..])
         };
         let mut third_counts = vec![0; self.0.len()];
         let mut point = |number: usize| {

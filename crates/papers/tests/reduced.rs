@@ -121,9 +121,12 @@ fn is_covered(text: &str, measured: &Measured) -> bool {
     let Some((low, high)) = range(text, unit) else {
         return false;
     };
-    let rounding = |bound: f64| match bound.abs() >= 100.0 {
-        true => 0.5,
-        false => 0.5 * 10_f64.powi(-digits),
+    let rounding = |bound: f64| {
+        if bound.abs() >= 100.0 {
+            0.5
+        } else {
+            0.5 * 10_f64.powi(-digits)
+        }
     };
     let values = measured.samples.0.iter().map(|value| value * factor);
     let mut values = values.map(|value| {

@@ -69,10 +69,11 @@ pub(crate) fn reproduce(
     let study = py.detach(|| Study::new(&claims, swapped, columns));
     let study = study.map_err(failed)?;
     let study = study.interrupted_by(interrupt.clone());
-    let root = cache.map(|folder| match folder.as_os_str().is_empty() {
-        true => Cache::usual_root(),
-        false => folder,
-    });
+    let root = cache.map(|folder| if folder.as_os_str().is_empty() {
+Cache::usual_root()
+} else {
+folder
+});
     let cache = root.map(|root| Cache::open(&root)).transpose();
     let options = StudyOptions {
         seed_count: seeds,

@@ -205,10 +205,11 @@ impl Work<'_> {
             return Err(Unfinished::Interrupted);
         }
         // Python's threads exclude each other, and algorithms note failures by thread.
-        let run_threads = match self.scenario.has_python || self.job_count > 1 {
-            true => 1,
-            false => self.threads,
-        };
+        let run_threads = if self.scenario.has_python || self.job_count > 1 {
+1
+} else {
+self.threads
+};
         let mut recording = self
             .traces
             .any()
@@ -221,18 +222,20 @@ impl Work<'_> {
         let on_progress = |part: anabranch_lab::Progress| {
             let nanos = part.simulated.as_nanos();
             self.simulated_nanos.fetch_add(nanos, Ordering::Relaxed);
-            match has_failed() || self.is_ended.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            if has_failed() || self.is_ended.load(Ordering::Relaxed) {
+ControlFlow::Break(())
+} else {
+ControlFlow::Continue(())
+}
         };
         let scenario = &self.scenario.points[index.point].scenario;
         let run = || run_watched(scenario, index.seed, watched, &on_progress);
-        let made = catch_unwind(AssertUnwindSafe(|| match self.scenario.has_python {
-            // A thread that is known to Python is attached again at a tenth of the cost.
-            true => Python::attach(|py| py.detach(run)),
-            false => run(),
-        }));
+        let made = catch_unwind(AssertUnwindSafe(|| if self.scenario.has_python {
+// A thread that is known to Python is attached again at a tenth of the cost.
+Python::attach(|py| py.detach(run))
+} else {
+run()
+}));
         if let Some(failure) = take_failure() {
             self.is_ended.store(true, Ordering::Relaxed);
             return Err(Unfinished::Algorithm(failure));

@@ -177,10 +177,11 @@ impl PyScheduler {
             maker: maker.clone(),
             instance,
         };
-        match has_choice {
-            true => Box::new(scheduler),
-            false => Box::new(OneByOne::new(scheduler)),
-        }
+        if has_choice {
+Box::new(scheduler)
+} else {
+Box::new(OneByOne::new(scheduler))
+}
     }
 
     fn asked_cost(&self, packet: &PacketView, path: &PathView) -> PyResult<f64> {
@@ -193,12 +194,13 @@ impl PyScheduler {
             let cost = instance.bind(py).call_method1("cost", (packet, path))?;
             cost.extract::<f64>()
         })?;
-        match (0.0..=MAX_COST_S).contains(&cost) {
-            true => Ok(cost),
-            false => Err(PyValueError::new_err(format!(
+        if (0.0..=MAX_COST_S).contains(&cost) {
+Ok(cost)
+} else {
+Err(PyValueError::new_err(format!(
                 "a cost is a number of seconds from 0 to a year, not {cost}"
-            ))),
-        }
+            )))
+}
     }
 
     /// Returns the paths of each packet; an empty set holds the packet.

@@ -66,9 +66,10 @@ fn is_measured(packet: &PacketView, paths: &[PathView]) -> bool {
 impl PathChoice for LargestBdp {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         let open = with_room(packet, paths);
-        let chosen = match is_measured(packet, paths) {
-            true => most(open, product),
-            false => least_rtt(open),
+        let chosen = if is_measured(packet, paths) {
+            most(open, product)
+        } else {
+            least_rtt(open)
         };
         chosen.map(|path| path.id)
     }
@@ -81,9 +82,10 @@ impl PathChoice for BbrEarliest {
             let ahead_bytes = path.bytes_in_flight + path.queued_bytes + u64::from(packet.bytes);
             path.preferred(least_seen(path) / 2 + path.bandwidth.time_for(ahead_bytes))
         };
-        let chosen = match is_measured(packet, paths) {
-            true => open.min_by_key(arrival),
-            false => least_rtt(open),
+        let chosen = if is_measured(packet, paths) {
+            open.min_by_key(arrival)
+        } else {
+            least_rtt(open)
         };
         chosen.map(|path| path.id)
     }

@@ -134,9 +134,10 @@ impl Blest {
         let (least, most) = self.range(path);
         let in_flight = path.bytes_in_flight + path.queued_bytes + bytes;
         let window = window_bytes(path);
-        let linger = match in_flight >= window {
-            true => most,
-            false => least + (most - least).mul_f64(in_flight as f64 / window as f64),
+        let linger = if in_flight >= window {
+            most
+        } else {
+            least + (most - least).mul_f64(in_flight as f64 / window as f64)
         };
         linger.max(rtt(path))
     }
@@ -160,9 +161,10 @@ impl Blest {
             return;
         }
         self.updated_at = Some(self.now);
-        self.lambda = match core::mem::take(&mut self.is_blocked) {
-            true => (self.lambda + UP).min(MAX_LAMBDA),
-            false => (self.lambda - DOWN).max(MIN_LAMBDA),
+        self.lambda = if core::mem::take(&mut self.is_blocked) {
+            (self.lambda + UP).min(MAX_LAMBDA)
+        } else {
+            (self.lambda - DOWN).max(MIN_LAMBDA)
         };
     }
 }

@@ -287,10 +287,11 @@ proptest! {
                     let was_usable = bed.paths[id].state.is_usable();
                     bed.paths[id].state = *state;
                     let path_id = PathId(id as u8);
-                    let event = match state.is_usable() {
-                        true => SchedulerEvent::PathUp(path_id),
-                        false => SchedulerEvent::PathDown(path_id),
-                    };
+                    let event = if state.is_usable() {
+SchedulerEvent::PathUp(path_id)
+} else {
+SchedulerEvent::PathDown(path_id)
+};
                     if was_usable != state.is_usable() {
                         bed.scheduler.on_event(Instant::ZERO, &event);
                     }

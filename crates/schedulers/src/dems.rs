@@ -144,9 +144,10 @@ impl Dems {
             let index = if Some(id) == forward { start } else { end - 1 };
             bytes_on[id.index()] += bytes_at(index);
             self.split.push((index, id));
-            match Some(id) == forward {
-                true => start += 1,
-                false => end -= 1,
+            if Some(id) == forward {
+                start += 1
+            } else {
+                end -= 1
             }
         }
     }

@@ -122,9 +122,10 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
                 continue;
             }
             let is_own = packet.kind() == PacketKind::Source || self.choice.is_of_retransmissions();
-            let chosen = match is_own {
-                true => self.choice.choose(packet, session, &self.binding.paths),
-                false => self.binding.by_rule(packet),
+            let chosen = if is_own {
+                self.choice.choose(packet, session, &self.binding.paths)
+            } else {
+                self.binding.by_rule(packet)
             };
             if let Some(id) = chosen {
                 self.binding.bind(index, packet, PathSet::only(id), out);

@@ -91,9 +91,10 @@ impl Objects {
 
     /// Returns the start of the first object, if the flow starts at `start`.
     pub(crate) fn first_at(&mut self, start: Instant) -> Instant {
-        match self.plan.starts_idle {
-            true => start + self.idle_time(),
-            false => start,
+        if self.plan.starts_idle {
+            start + self.idle_time()
+        } else {
+            start
         }
     }
 

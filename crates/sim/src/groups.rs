@@ -125,9 +125,10 @@ impl Progress {
     ) -> Option<Window> {
         let known_until = self.known_until(group);
         let is_instant = self.division == Division::Together && horizon <= known_until;
-        let horizon = match is_instant {
-            true => known_until + TICK,
-            false => horizon,
+        let horizon = if is_instant {
+            known_until + TICK
+        } else {
+            horizon
         };
         let before = horizon.min(until + TICK);
         let start = self.reached[group];

@@ -152,9 +152,10 @@ impl Scheduler for Oracle {
         let shared = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
         for ((path, pacer), forecast) in shared {
             pacer.rate = path.pacing_rate;
-            let is_asked = match has_first_choice {
-                true => is_first_choice(path),
-                false => path.state.is_usable(),
+            let is_asked = if has_first_choice {
+                is_first_choice(path)
+            } else {
+                path.state.is_usable()
             };
             let Some(forecast) = forecast.as_mut().filter(|_| is_asked) else {
                 continue;

@@ -137,9 +137,10 @@ fn is_zeros(bytes: &[u8]) -> bool {
 
 /// Returns `bytes` without most of the zeros at their end.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
-    match is_zeros(bytes) {
-        true => &[],
-        false => strip_zeros::<8>(strip_zeros::<64>(bytes)),
+    if is_zeros(bytes) {
+        &[]
+    } else {
+        strip_zeros::<8>(strip_zeros::<64>(bytes))
     }
 }
 

@@ -382,9 +382,10 @@ impl World {
     /// Returns the instant before which no packet that is still to be sent can reach the group.
     fn horizon(&self, group: Group) -> Instant {
         let known_until = self.progress.known_until(group);
-        match self.looks_ahead {
-            true => self.network.horizon(group, known_until),
-            false => known_until,
+        if self.looks_ahead {
+            self.network.horizon(group, known_until)
+        } else {
+            known_until
         }
     }
 
@@ -394,9 +395,10 @@ impl World {
         let mut flows = lanes.iter().map(|watched| &watched.lane.flows);
         self.looks_ahead = !flows.clone().any(Flows::has_clairvoyant);
         let is_divisible = self.network.is_divisible() && !flows.any(Flows::has_successions);
-        self.set_division(match is_divisible && self.looks_ahead {
-            true => Division::BySide,
-            false => Division::Together,
+        self.set_division(if is_divisible && self.looks_ahead {
+            Division::BySide
+        } else {
+            Division::Together
         });
         let mut delays = (0..MAX_GROUPS).map(|group| self.network.min_delay(group));
         if delays.all(|delay| delay.is_zero()) {

@@ -148,11 +148,14 @@ impl Receiver {
             group.report_links(id, &mut self.events);
         }
         let latest = group.latest;
-        let is_asked = |link: &Link| match is_ack {
-            // It increases the sender's windows, and any link may be the one that still works.
-            true => link.summary.datagram_count > 0,
-            // Lost packets requested twice would be sent twice.
-            false => Some(link.summary.address) == latest,
+        let is_asked = |link: &Link| {
+            if is_ack {
+                // It increases the sender's windows, and any link may be the one that still works.
+                link.summary.datagram_count > 0
+            } else {
+                // Lost packets requested twice would be sent twice.
+                Some(link.summary.address) == latest
+            }
         };
         let links = group.links.iter_mut().filter(|link| is_asked(link));
         let paid = links.filter_map(|link| {
@@ -329,9 +332,10 @@ impl Group {
     }
 
     fn place(&self, id: GroupId, now: Instant) -> GroupPlace {
-        let right = match self.is_accepted(now) {
-            true => Right::Kept,
-            false => Right::Stranger,
+        let right = if self.is_accepted(now) {
+            Right::Kept
+        } else {
+            Right::Stranger
         };
         Place {
             id,

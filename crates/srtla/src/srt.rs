@@ -136,9 +136,10 @@ pub(crate) fn shutdown(socket: u32) -> Vec<u8> {
 /// Returns the number of which `number` holds the lowest 31 bits and that is nearest to `near`.
 pub(crate) fn extended(number: u32, near: u64) -> u64 {
     let ahead = u64::from(number).wrapping_sub(near) % NUMBERS;
-    match ahead < NUMBERS / 2 {
-        true => near + ahead,
-        false => (near + ahead).saturating_sub(NUMBERS),
+    if ahead < NUMBERS / 2 {
+        near + ahead
+    } else {
+        (near + ahead).saturating_sub(NUMBERS)
     }
 }
 

@@ -334,10 +334,11 @@ proptest! {
         }
         for (is_srt, link, millis, datagram) in steps {
             now += Duration::from_millis(millis);
-            match is_srt {
-                true => sender.handle_srt(now, &datagram),
-                false => sender.handle_link(now, LinkId(link), &datagram),
-            }
+            if is_srt {
+sender.handle_srt(now, &datagram)
+} else {
+sender.handle_link(now, LinkId(link), &datagram)
+}
             sender.handle_time(now);
             let sent = core::iter::from_fn(|| sender.poll_transmit(now)).take(1_000).count();
             prop_assert!(sent < 1_000, "a datagram makes few");

@@ -10,9 +10,10 @@ pub fn without_controls(text: &str) -> Cow<'_, str> {
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        match is_control(character) {
-            true => clean.extend(character.escape_unicode()),
-            false => clean.push(character),
+        if is_control(character) {
+            clean.extend(character.escape_unicode())
+        } else {
+            clean.push(character)
         }
     }
     Cow::Owned(clean)

@@ -157,9 +157,10 @@ pub fn without_secrets(text: &str) -> String {
 
 fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
     let text = text.to_string();
-    let text = match SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix)) {
-        true => without_secrets(&text),
-        false => text,
+    let text = if SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix)) {
+        without_secrets(&text)
+    } else {
+        text
     };
     let text = without_controls(&text);
     let written = output.write_all(text.as_bytes());

@@ -159,9 +159,10 @@ fn host_and_target(authority: &str) -> Option<(String, String)> {
     let host = authority.rsplit('@').next().unwrap_or(authority);
     let host = host.strip_suffix(':').unwrap_or(host);
     let after_address = host.rsplit(']').next().unwrap_or(host);
-    let target = match after_address.contains(':') {
-        true => host.to_owned(),
-        false => format!("{host}:{DEFAULT_PORT}"),
+    let target = if after_address.contains(':') {
+        host.to_owned()
+    } else {
+        format!("{host}:{DEFAULT_PORT}")
     };
     Target::of(&target)?;
     Some((host.to_owned(), target))

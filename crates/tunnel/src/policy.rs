@@ -173,9 +173,10 @@ impl Policy {
             let permits = |rule: &Destination| rule.permits(&request.target, ip, reach);
             rules.iter().any(permits)
         });
-        match found.is_empty() {
-            true => Err(reason),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(reason)
+        } else {
+            Ok(found)
         }
     }
 
@@ -192,9 +193,10 @@ impl Policy {
         let target = self.forward.as_ref().map_or("", Target::as_str);
         let found = tokio::net::lookup_host(target).await;
         let found: Vec<_> = found.map_err(|_| Answer::UnknownHost)?.collect();
-        match found.is_empty() {
-            true => Err(Answer::UnknownHost),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(Answer::UnknownHost)
+        } else {
+            Ok(found)
         }
     }
 

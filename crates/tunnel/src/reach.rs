@@ -202,9 +202,10 @@ impl FromStr for Network {
             Some(prefix) => prefix.parse().map_err(|_| ())?,
             None => width(address),
         };
-        match prefix <= width(address) {
-            true => Ok(Network { address, prefix }),
-            false => Err(()),
+        if prefix <= width(address) {
+            Ok(Network { address, prefix })
+        } else {
+            Err(())
         }
     }
 }

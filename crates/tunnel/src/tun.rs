@@ -78,9 +78,10 @@ impl TunOptions {
                 anyhow::bail!("--tun-address: one of IPv4 and one of IPv6 at the most");
             }
         }
-        Ok(match given.is_empty() {
-            true => vec![default],
-            false => given.clone(),
+        Ok(if given.is_empty() {
+            vec![default]
+        } else {
+            given.clone()
         })
     }
 }

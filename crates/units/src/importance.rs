@@ -16,9 +16,10 @@ impl Importance {
     /// Returns the importance of a frame if only `is_key` is known: other frames count as
     /// references.
     pub const fn key_if(is_key: bool) -> Self {
-        match is_key {
-            true => Importance::Key,
-            false => Importance::Reference,
+        if is_key {
+            Importance::Key
+        } else {
+            Importance::Reference
         }
     }
 

@@ -56,9 +56,10 @@ impl Punctuality {
             Lateness::default()
         };
         self.current = Lateness::default();
-        self.window_began_at = match is_next {
-            true => self.window_began_at + WINDOW,
-            false => now,
+        self.window_began_at = if is_next {
+            self.window_began_at + WINDOW
+        } else {
+            now
         };
     }
 }

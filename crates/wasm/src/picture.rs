@@ -169,9 +169,10 @@ impl FlowSample {
     ) -> FlowSample {
         let is_session = world.is_session(flow);
         let target = is_session.then(|| world.target_bitrate(flow).bits_per_second());
-        let views = match is_session {
-            true => world.sender_paths(flow),
-            false => Vec::new(),
+        let views = if is_session {
+            world.sender_paths(flow)
+        } else {
+            Vec::new()
         };
         let path = |(index, count): (usize, &mut PathCount)| {
             let PathCount {

@@ -162,11 +162,14 @@ impl Change {
 
 impl Property {
     fn change(self) -> Result<LinkChange, Failure> {
-        let within = |value: f64, max: f64, unit: &str| match (0.0..=max).contains(&value) {
-            true => Ok(value),
-            false => Err(Failure::of(format!(
-                "{value} is not between 0 and {max} {unit}"
-            ))),
+        let within = |value: f64, max: f64, unit: &str| {
+            if (0.0..=max).contains(&value) {
+                Ok(value)
+            } else {
+                Err(Failure::of(format!(
+                    "{value} is not between 0 and {max} {unit}"
+                )))
+            }
         };
         Ok(match self {
             Property::Rate(value) => {

@@ -542,9 +542,10 @@ impl CongestionController for BbrLinux {
         ControlParameters {
             congestion_window: Some(self.congestion_window.max(self.packet_bytes)),
             pacing_rate: Some(pacing_rate),
-            group_bytes: match self.sends_segments {
-                true => self.segment_packets() * self.packet_bytes,
-                false => 0,
+            group_bytes: if self.sends_segments {
+                self.segment_packets() * self.packet_bytes
+            } else {
+                0
             },
             is_usable: self.coupling.as_ref().is_none_or(Coupling::is_usable),
             padding_rate: if self.is_probing() {

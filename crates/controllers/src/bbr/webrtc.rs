@@ -252,9 +252,12 @@ impl BbrWebrtc {
             has_losses: false,
             bytes_in_flight: self.bytes_in_flight,
         };
-        let product = |gain: f64| match gain > 1.0 {
-            true => self.target_window(PROBED_GAIN),
-            false => self.target_window(gain),
+        let product = |gain: f64| {
+            if gain > 1.0 {
+                self.target_window(PROBED_GAIN)
+            } else {
+                self.target_window(gain)
+            }
         };
         if cycle.is_over(now, &facts, product) {
             cycle.advance(now);

@@ -41,9 +41,10 @@ impl WholeSegments {
             self.reno_acked -= a_segment;
             self.reno_window += 1;
         }
-        let mut count = match target > window {
-            true => window / (target - window),
-            false => HARDLY * window,
+        let mut count = if target > window {
+            window / (target - window)
+        } else {
+            HARDLY * window
         };
         if self.reno_window > window {
             count = count.min(window / (self.reno_window - window));

@@ -34,9 +34,10 @@ impl Noise {
 
     /// Returns the share of itself by which the sample's rate may be too low.
     fn uncertainty(&self, sample: &RateSample) -> f64 {
-        match sample.interval.is_zero() {
-            true => 0.0,
-            false => self.jitter.as_secs_f64() / sample.interval.as_secs_f64(),
+        if sample.interval.is_zero() {
+            0.0
+        } else {
+            self.jitter.as_secs_f64() / sample.interval.as_secs_f64()
         }
     }
 

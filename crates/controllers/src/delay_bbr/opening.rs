@@ -62,9 +62,10 @@ impl Opening {
 
     /// Returns the initial rate; zero once there is evidence against it.
     pub(super) fn rate(&self) -> DataRate {
-        match self.has_queued || self.has_lost {
-            true => DataRate::ZERO,
-            false => self.source_rate.mul_f64(HEADROOM),
+        if self.has_queued || self.has_lost {
+            DataRate::ZERO
+        } else {
+            self.source_rate.mul_f64(HEADROOM)
         }
     }
 
@@ -107,9 +108,10 @@ impl DelayBbr {
     /// loss, 9 frames in 15,000 more are late at Startup's gain.
     #[cold]
     pub(super) fn first_startup_gain(&self, usual: f64) -> f64 {
-        match self.is_app_limited && !self.opening.rate().is_zero() {
-            true => HEADROOM,
-            false => usual,
+        if self.is_app_limited && !self.opening.rate().is_zero() {
+            HEADROOM
+        } else {
+            usual
         }
     }
 

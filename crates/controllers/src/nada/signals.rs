@@ -60,9 +60,10 @@ impl LossInterval {
                 .sum()
         };
         let closed = total(&mut self.intervals.iter().copied());
-        let with_open = match has_open {
-            true => total(&mut core::iter::once(self.packets_since).chain(self.intervals)),
-            false => 0.0,
+        let with_open = if has_open {
+            total(&mut core::iter::once(self.packets_since).chain(self.intervals))
+        } else {
+            0.0
         };
         (closed_count > 0).then(|| closed.max(with_open) / weights.iter().sum::<f64>())
     }

@@ -74,9 +74,10 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
         .map(|path| path.counters.sent_bytes + path.counters.control_bytes)
         .sum();
     Ok(Figures {
-        delivered: share(match counts_decodable(scenario) {
-            true => decodable,
-            false => complete,
+        delivered: share(if counts_decodable(scenario) {
+            decodable
+        } else {
+            complete
         }),
         decodable: share(decodable),
         overhead: wire_bytes as f64 / sent.bytes.max(1) as f64 - 1.0,

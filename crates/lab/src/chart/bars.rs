@@ -23,9 +23,10 @@ impl Bars {
         for (group, name) in self.groups.iter().enumerate() {
             let left = LEFT + group_width * group as f64;
             let middle = left + group_width / 2.0;
-            match is_tight {
-                true => canvas.small_text(middle, BOTTOM + 12.0, name, group_width),
-                false => canvas.text(middle, BOTTOM + 17.0, "middle", &escape(name), ""),
+            if is_tight {
+                canvas.small_text(middle, BOTTOM + 12.0, name, group_width)
+            } else {
+                canvas.text(middle, BOTTOM + 17.0, "middle", &escape(name), "")
             }
             for (index, kind) in self.kinds.iter().enumerate() {
                 let Some(bar) = kind.bars.get(group).copied().flatten() else {

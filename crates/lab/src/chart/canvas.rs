@@ -108,9 +108,10 @@ impl Canvas {
         let mut rows = vec![String::new()];
         for word in name.split_inclusive('-') {
             let row = rows.last_mut().expect("there is one");
-            match row.is_empty() || row.chars().count() + word.chars().count() <= longest {
-                true => row.push_str(word),
-                false => rows.push(word.to_owned()),
+            if row.is_empty() || row.chars().count() + word.chars().count() <= longest {
+                row.push_str(word)
+            } else {
+                rows.push(word.to_owned())
             }
         }
         for (index, row) in rows.iter().enumerate() {

@@ -85,9 +85,10 @@ impl Lines {
             .chunk_by(|(before, _), (after, _)| after - before < max_step)
         {
             // Lines with ranges are drawn point by point.
-            let places = match line.ranges.is_empty() {
-                true => places(&thinned(part, most)),
-                false => places(part),
+            let places = if line.ranges.is_empty() {
+                places(&thinned(part, most))
+            } else {
+                places(part)
             };
             match line.mark {
                 Mark::Area => canvas.area(entry.colour, &places),

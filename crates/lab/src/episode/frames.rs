@@ -133,9 +133,10 @@ impl Frames {
         };
         let [min, max] = [min, max].map(|rate| rate.bits_per_second() as f64);
         let rate = f64::from(size_bytes) * 8.0 / time.as_secs_f64().max(1e-9);
-        match max > min && min > 0.0 {
-            true => (libm::log(rate / min) / libm::log(max / min)).clamp(0.0, 1.0),
-            false => 1.0,
+        if max > min && min > 0.0 {
+            (libm::log(rate / min) / libm::log(max / min)).clamp(0.0, 1.0)
+        } else {
+            1.0
         }
     }
 

@@ -67,12 +67,13 @@ impl Steering {
     ) -> Result<(), EpisodeError> {
         let wanted = self.decision_len(path_count);
         let is_possible = |value: &f64| value.is_finite() && *value >= 0.0;
-        match decision.len() == wanted && decision.iter().all(is_possible) {
-            true => Ok(()),
-            false => Err(EpisodeError::Decision {
+        if decision.len() == wanted && decision.iter().all(is_possible) {
+            Ok(())
+        } else {
+            Err(EpisodeError::Decision {
                 wanted,
                 given: decision.to_vec(),
-            }),
+            })
         }
     }
 

@@ -276,9 +276,10 @@ impl FrameRecord {
             }
             return;
         }
-        let excesses = match has_time {
-            true => &mut self.excesses,
-            false => &mut exceptions.unjudged_excesses,
+        let excesses = if has_time {
+            &mut self.excesses
+        } else {
+            &mut exceptions.unjudged_excesses
         };
         excesses.record_span(delay.saturating_sub(base_delay));
         self.delays.record_span(delay);

@@ -38,9 +38,10 @@ impl Viewer {
         let is_complete = matches!(outcome, FrameOutcome::Complete { .. });
         // As in the sender: references without any key frame stand alone.
         self.has_structure |= frame.importance != Importance::Reference;
-        let importance = match self.has_structure {
-            true => frame.importance,
-            false => Importance::Key,
+        let importance = if self.has_structure {
+            frame.importance
+        } else {
+            Importance::Key
         };
         let frame = PlayerFrame {
             importance,

@@ -96,9 +96,10 @@ impl<R: BufRead> RowReader<R> {
     /// More lines follow.
     pub fn end(&mut self) -> Result<(), RowError> {
         self.read_line()?;
-        match self.line.is_empty() {
-            true => Ok(()),
-            false => Err(self.error("more lines than the shard has runs".to_owned())),
+        if self.line.is_empty() {
+            Ok(())
+        } else {
+            Err(self.error("more lines than the shard has runs".to_owned()))
         }
     }
 

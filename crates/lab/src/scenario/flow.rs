@@ -295,9 +295,10 @@ fn check_overrides(defaults: &Node, flows: &[Node]) -> Read<()> {
             if !keys.any(|known| known.name == key) {
                 continue;
             }
-            match named(flow)?.iter().any(|(own, _)| own == key) {
-                true => with_own = with_own.or(Some(index)),
-                false => is_taken = true,
+            if named(flow)?.iter().any(|(own, _)| own == key) {
+                with_own = with_own.or(Some(index))
+            } else {
+                is_taken = true
             }
         }
         if let (Some(index), false) = (with_own, is_taken) {

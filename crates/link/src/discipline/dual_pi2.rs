@@ -215,9 +215,10 @@ impl DualPi2 {
     /// classic queue.
     fn account(&mut self, is_l4s: bool, packet: &Packet) {
         let size = i64::from(packet.size_bytes);
-        let has_rival = match is_l4s {
-            true => !self.classic.fifo.load().is_empty(),
-            false => !self.l4s.fifo.load().is_empty(),
+        let has_rival = if is_l4s {
+            !self.classic.fifo.load().is_empty()
+        } else {
+            !self.l4s.fifo.load().is_empty()
         };
         self.l4s_credit = match (has_rival, is_l4s) {
             (false, _) => 0,
@@ -252,9 +253,10 @@ impl QueueDiscipline for DualPi2 {
         self.catch_up(now);
         while !self.load().is_empty() {
             let is_l4s = self.is_l4s_next(now);
-            let packet = match is_l4s {
-                true => self.dequeue_l4s(now, ledger),
-                false => self.dequeue_classic(now, ledger),
+            let packet = if is_l4s {
+                self.dequeue_l4s(now, ledger)
+            } else {
+                self.dequeue_classic(now, ledger)
             };
             if let Some(packet) = packet {
                 self.account(is_l4s, &packet);

@@ -137,9 +137,10 @@ impl QueueDiscipline for FqCoDel {
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         loop {
             let is_new = !self.new_buckets.is_empty();
-            let list = match is_new {
-                true => &mut self.new_buckets,
-                false => &mut self.old_buckets,
+            let list = if is_new {
+                &mut self.new_buckets
+            } else {
+                &mut self.old_buckets
             };
             let index = *list.front()?;
             let bucket = &mut self.buckets[index];
@@ -160,9 +161,10 @@ impl QueueDiscipline for FqCoDel {
             list.pop_front();
             // An emptied new queue waits for its turn among the old ones before it may be new
             // again, or sparse packets could starve them.
-            match is_new {
-                true => self.old_buckets.push_back(index),
-                false => bucket.is_listed = false,
+            if is_new {
+                self.old_buckets.push_back(index)
+            } else {
+                bucket.is_listed = false
             }
         }
     }

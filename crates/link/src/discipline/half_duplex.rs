@@ -30,9 +30,10 @@ impl HalfDuplex {
 
     /// Returns the direction that sends next, after `last`.
     fn after(&self, last: usize) -> usize {
-        match self.queues[1 - last].load().is_empty() {
-            true => last,
-            false => 1 - last,
+        if self.queues[1 - last].load().is_empty() {
+            last
+        } else {
+            1 - last
         }
     }
 }
@@ -47,9 +48,10 @@ impl QueueDiscipline for HalfDuplex {
     ) -> Result<(), Refused> {
         let direction = usize::from(packet.is_back);
         let queue = &mut self.queues[direction];
-        let sending = match direction == self.last {
-            true => in_service,
-            false => Load::default(),
+        let sending = if direction == self.last {
+            in_service
+        } else {
+            Load::default()
         };
         let load = queue.load().plus(sending).plus(Load::of(&packet));
         if !self.capacity.holds(load) {

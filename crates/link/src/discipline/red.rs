@@ -128,9 +128,10 @@ impl Red {
             }
             None => {
                 let load = self.fifo.load();
-                let queue = match self.is_in_bytes {
-                    true => load.bytes as f64,
-                    false => load.packets as f64,
+                let queue = if self.is_in_bytes {
+                    load.bytes as f64
+                } else {
+                    load.packets as f64
                 };
                 self.average += self.options.weight * (queue - self.average);
             }
@@ -160,9 +161,10 @@ impl Red {
         let is_last = remaining < base_probability * 1.000_001;
         let is_hit =
             base_probability > 0.0 && (is_last || self.rng.chance(base_probability / remaining));
-        self.spared_count = match is_hit || base_probability <= 0.0 {
-            true => 0,
-            false => self.spared_count + 1,
+        self.spared_count = if is_hit || base_probability <= 0.0 {
+            0
+        } else {
+            self.spared_count + 1
         };
         is_hit
     }

@@ -128,9 +128,10 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     if !judgement.expects.is_empty() {
         page.push_str("<details><summary>Expectations</summary><ul>\n");
         for expect in &judgement.expects {
-            let (class, mark) = match expect.is_met {
-                true => ("met", "found"),
-                false => ("broken", "not found"),
+            let (class, mark) = if expect.is_met {
+                ("met", "found")
+            } else {
+                ("broken", "not found")
             };
             let text = escape(&expect.text);
             writeln!(page, "<li class=\"{class}\">{text}: {mark}</li>")?;
@@ -151,9 +152,10 @@ fn write_runs(page: &mut String, runs: &[RunProvenance]) -> fmt::Result {
         "<details><summary>Runs: {count}</summary><ul class=\"runs\">"
     )?;
     for run in runs.iter().take(MAX_RUNS) {
-        let note = match run.is_exact {
-            true => "",
-            false => ", changed as the column says",
+        let note = if run.is_exact {
+            ""
+        } else {
+            ", changed as the column says"
         };
         writeln!(
             page,

@@ -152,9 +152,10 @@ fn verdict(id: &str, film: impl Fn(Scenario, bool) -> Film) -> Verdict {
             "B" => Scenario::B,
             _ => Scenario::C,
         };
-        let reading = match name.contains(Reading::Both.name()) {
-            true => Reading::Both,
-            false => Reading::Each,
+        let reading = if name.contains(Reading::Both.name()) {
+            Reading::Both
+        } else {
+            Reading::Each
         };
         let film = film(scenario, !name.contains("Cubic"));
         (film, reading.phase_s(scenario))
@@ -176,9 +177,10 @@ fn films_as_the_paper_has_them_make_every_figure_hold() {
 #[test]
 fn if_bbr_and_cubic_change_places_only_what_is_said_of_both_holds() {
     for id in FIGURES {
-        let expected = match ["S1-F4", "S1-F5cd"].contains(&id) {
-            true => Verdict::Holds,
-            false => Verdict::Differs,
+        let expected = if ["S1-F4", "S1-F5cd"].contains(&id) {
+            Verdict::Holds
+        } else {
+            Verdict::Differs
         };
         let found = verdict(id, |scenario, is_bbr| paper(scenario, !is_bbr));
         assert_eq!(found, expected, "{id}");

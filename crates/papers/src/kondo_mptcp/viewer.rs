@@ -98,9 +98,10 @@ fn numbers(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario, p
         let of = |name: &str, run: &dyn Fn(&At<'_>) -> f64, judgement: &mut Judgement| {
             let name = format!("{name} in {scenario:?}: {what}");
             let value = over_points(evidence, &name, Unit::Number, run);
-            judgement.report(&match published {
-                true => value.beside(paper),
-                false => value,
+            judgement.report(&if published {
+                value.beside(paper)
+            } else {
+                value
             });
         };
         of("BBR", &|at| count(at.bbr(scenario)) as f64, judgement);

@@ -73,9 +73,12 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     /// Returns its cases, with `name` in the place of the variant or scheduler `subject`.
     pub(super) fn cases(&self, subject: &str, name: &str) -> Vec<Case> {
-        let swapped = |one: &'static str| match one == subject {
-            true => name.to_owned(),
-            false => one.to_owned(),
+        let swapped = |one: &'static str| {
+            if one == subject {
+                name.to_owned()
+            } else {
+                one.to_owned()
+            }
         };
         let mut cases = Vec::new();
         for (network, scheduler, variant) in self.runs() {

@@ -172,8 +172,9 @@ pub(super) fn at(case: &Case, point: &Point, is_ccp: bool) -> Case {
     let case = case
         .set("links.wifi-a.loss", LOSSES[loss_1][loss_2])
         .set("links.wifi-g.loss", ["0 %", "0.3 %", "2 %"][loss_2]);
-    match is_ccp {
-        true => case.set("flows.0.controller", CCPS[gain]),
-        false => case,
+    if is_ccp {
+        case.set("flows.0.controller", CCPS[gain])
+    } else {
+        case
     }
 }

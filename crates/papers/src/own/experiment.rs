@@ -51,9 +51,10 @@ impl Experiment {
         let case = Case::new(self.named(label), file, self.text)
             .with_files(self.files)
             .every(self.interval);
-        match self.has_promises {
-            true => case.with_promises(),
-            false => case,
+        if self.has_promises {
+            case.with_promises()
+        } else {
+            case
         }
     }
 

@@ -153,9 +153,12 @@ const JUDGED: [&str; 2] = [USUAL, OURS];
 fn cases(experiment: &Experiment) -> Vec<Case> {
     let judged = JUDGED.map(|label| experiment.named(label));
     let cases = experiment.cases(OURS).into_iter();
-    let shown = |case: Case| match judged.contains(&case.name) {
-        true => case,
-        false => case.only_shown(),
+    let shown = |case: Case| {
+        if judged.contains(&case.name) {
+            case
+        } else {
+            case.only_shown()
+        }
     };
     cases.map(shown).collect()
 }

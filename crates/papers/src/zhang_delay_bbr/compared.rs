@@ -70,9 +70,10 @@ fn cases(controller: &str) -> Vec<Case> {
             let case = setting(number).three_flows(case_name(number, name), controller);
             let case = padding(case);
             let case = if is_lossy { lossy(case) } else { case };
-            cases.push(match JUDGED.contains(&column) {
-                true => case,
-                false => case.only_shown(),
+            cases.push(if JUDGED.contains(&column) {
+                case
+            } else {
+                case.only_shown()
             });
         }
     }

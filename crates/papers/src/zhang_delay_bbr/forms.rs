@@ -37,9 +37,10 @@ pub(super) const TABLE_2: Claim = Claim {
             let case = move |setting: &Setting| {
                 let case = setting.three_flows(name(setting, form), controller);
                 let is_in_table = SHOWN.contains(&usize::from(setting.number));
-                match is_in_table && form != FORMS[0].0 {
-                    true => case,
-                    false => case.only_shown(),
+                if is_in_table && form != FORMS[0].0 {
+                    case
+                } else {
+                    case.only_shown()
                 }
             };
             SETTINGS.iter().map(case)

@@ -115,10 +115,11 @@ fn any_paths(rng: &mut Rng) -> Vec<PathView> {
                 },
                 is_standby: rng.chance(0.2),
                 weight: 1.0,
-                rtt: match rng.chance(0.7) {
-                    true => PathRtt::constant(rtt),
-                    false => PathRtt::default(),
-                },
+                rtt: if rng.chance(0.7) {
+PathRtt::constant(rtt)
+} else {
+PathRtt::default()
+},
                 forecast: Forecast::constant(rtt, rate),
                 pacing_rate: Some(rate),
                 bandwidth: rate,

@@ -84,10 +84,11 @@ proptest! {
         let template = PathView { queued_bytes, ..path(0, rtt_millis, rate) };
         let views = standings.iter().zip(0..);
         let paths: Vec<_> = views.map(|(one, id)| standing(&template, id, *one)).collect();
-        let reason = match is_retransmission {
-            true => SendReason::Lost,
-            false => SendReason::New,
-        };
+        let reason = if is_retransmission {
+SendReason::Lost
+} else {
+SendReason::New
+};
         let first = |is_taken: &dyn Fn(Standing) -> bool| {
             let index = standings.iter().position(|standing| is_taken(*standing));
             PathId(index.expect("one is near") as u8)
@@ -95,12 +96,13 @@ proptest! {
         for entry in schedulers() {
             let is_by_turn = !is_retransmission && BY_TURNS.contains(&entry.name);
             let is_by_bdp = !is_retransmission && BY_BDP.contains(&entry.name);
-            let expected = match is_by_bdp && standings.contains(&Standing::Far) {
-                true => first(&|standing| standing == Standing::Far),
-                false => first(&|standing| {
+            let expected = if is_by_bdp && standings.contains(&Standing::Far) {
+first(&|standing| standing == Standing::Far)
+} else {
+first(&|standing| {
                     standing == Standing::Near || is_by_turn && standing == Standing::Far
-                }),
-            };
+                })
+};
             let mut bed = Bed::new((entry.build)(), paths.clone());
             let bound = bed.schedule_at(NOW, &[late(reason, bytes)]);
             prop_assert_eq!(bound.len(), 1, "{}", entry.name);

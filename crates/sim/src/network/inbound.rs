@@ -26,9 +26,10 @@ pub(super) struct LinkState {
 impl LinkState {
     /// Plans the next event of this link, at `earliest` or later.
     pub(super) fn plan(&mut self, link: LinkId, earliest: Instant, inbound: &mut InboundLinks) {
-        let events = match self.is_last {
-            true => &mut inbound.deliveries,
-            false => &mut inbound.relays,
+        let events = if self.is_last {
+            &mut inbound.deliveries
+        } else {
+            &mut inbound.relays
         };
         let next_at = self.link.next_at().map(|at| at.max(earliest));
         self.alarm.set(next_at, link, events);

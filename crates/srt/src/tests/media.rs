@@ -61,11 +61,12 @@ impl Plan {
 }
 
 fn bandwidth(rng: &mut Rng) -> MaxBandwidth {
-    match rng.chance(0.5) {
-        true => Settings::default().max_bandwidth,
-        false => MaxBandwidth::Input {
+    if rng.chance(0.5) {
+        Settings::default().max_bandwidth
+    } else {
+        MaxBandwidth::Input {
             overhead_percent: 50,
-        },
+        }
     }
 }
 

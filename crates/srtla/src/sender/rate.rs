@@ -128,9 +128,10 @@ impl Rate {
         let ends = self.marks.front().zip(self.marks.back());
         ends.map_or(DataRate::ZERO, |(first, last)| {
             let span = last.0.saturating_since(first.0);
-            match span.is_zero() {
-                true => DataRate::ZERO,
-                false => DataRate::from_bytes_per(last.1 - first.1, span),
+            if span.is_zero() {
+                DataRate::ZERO
+            } else {
+                DataRate::from_bytes_per(last.1 - first.1, span)
             }
         })
     }

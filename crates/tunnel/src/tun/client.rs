@@ -119,9 +119,10 @@ impl ClientEnd {
     async fn claim_always(&self) {
         loop {
             self.claim();
-            let pause = match self.standing(|standing| standing.is_granted()) {
-                true => REPEATED_EVERY,
-                false => CLAIMED_EVERY,
+            let pause = if self.standing(|standing| standing.is_granted()) {
+                REPEATED_EVERY
+            } else {
+                CLAIMED_EVERY
             };
             tokio::time::sleep(pause).await;
         }

@@ -17,12 +17,13 @@ pub fn name(text: &str) -> Result<String, String> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
         && !text.bytes().any(is_taken_for_another)
         && !matches!(text, "." | "..");
-    match is_name {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
             "{text:?}: expected an interface's name, 1 to {MAX_NAME_BYTES} bytes without / : % \
              and spaces"
-        )),
+        ))
     }
 }
 

@@ -83,9 +83,10 @@ impl Flows {
     /// Records whether the server knows the flow.
     pub(super) fn set_known(&mut self, number: u32, is_known: bool) {
         if let Some(flow) = self.flows.get_mut(&number) {
-            flow.standing = match is_known {
-                true => Standing::Known,
-                false => Standing::Named,
+            flow.standing = if is_known {
+                Standing::Known
+            } else {
+                Standing::Named
             };
         }
     }

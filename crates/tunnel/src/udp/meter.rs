@@ -75,9 +75,10 @@ impl FlowMeter {
         self.state(|state| {
             let bucket = state.bucket.as_mut();
             let may_pass = bucket.is_none_or(|bucket| bucket.take(now, length as u64));
-            match may_pass {
-                true => state.counts.to_server.add(length),
-                false => state.counts.above_max.add(length),
+            if may_pass {
+                state.counts.to_server.add(length)
+            } else {
+                state.counts.above_max.add(length)
             }
             may_pass
         })

@@ -104,9 +104,10 @@ impl Coupling {
             && self.sharing == 1
             && !own.is_app_limited
             && total < LEAST_BENEFIT * best;
-        self.useless_count = match is_useless {
-            true => self.useless_count + 1,
-            false => 0,
+        self.useless_count = if is_useless {
+            self.useless_count + 1
+        } else {
+            0
         };
         let is_least = estimates.into_iter().all(|other| estimate < other);
         self.is_given_up |= self.useless_count >= USELESS_LIMIT && is_least;

@@ -59,9 +59,10 @@ impl BbrLinux {
         }
         let wait = self.departs_at.saturating_since(now);
         let delivered = self.bandwidth().bytes_in(wait);
-        let departing = match self.pacing_gain() > 1.0 {
-            true => self.segment_packets() * self.packet_bytes,
-            false => 0,
+        let departing = if self.pacing_gain() > 1.0 {
+            self.segment_packets() * self.packet_bytes
+        } else {
+            0
         };
         (bytes_in_flight + departing).saturating_sub(delivered)
     }

@@ -72,8 +72,9 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
 
 fn ladder(node: &Node) -> Read<Vec<DataRate>> {
     let rates: Vec<DataRate> = list_of(node, positive_rate)?;
-    match rates.is_sorted_by(|one, next| one < next) && !rates.is_empty() {
-        true => Ok(rates),
-        false => Err(node.mistake("needs one bitrate or more, in ascending order")),
+    if rates.is_sorted_by(|one, next| one < next) && !rates.is_empty() {
+        Ok(rates)
+    } else {
+        Err(node.mistake("needs one bitrate or more, in ascending order"))
     }
 }

@@ -99,9 +99,10 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
     let receive_window = |node: &Node| {
         let ByteCount(bytes) = quantity(node)?;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
-        match allowed.contains(&bytes) {
-            true => Ok(bytes),
-            false => Err(node.mistake(format!("{bytes} B: allowed are 64 KiB to 1 GiB"))),
+        if allowed.contains(&bytes) {
+            Ok(bytes)
+        } else {
+            Err(node.mistake(format!("{bytes} B: allowed are 64 KiB to 1 GiB")))
         }
     };
     let receive_window_bytes =
@@ -110,12 +111,13 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
     let send_buffer_bytes = usual.send_buffer_bytes.max(receive_window_bytes as usize);
     let stream = StreamConfig {
         send_buffer_bytes,
-        max_unsent_bytes: match has_several_paths {
+        max_unsent_bytes: if has_several_paths {
             // Schedulers may read the backlog: all data that an application has for the buffer.
-            true => send_buffer_bytes,
+            send_buffer_bytes
+        } else {
             // Simulated applications write as soon as they may: a burst of acknowledgements finds
             // enough data, whatever the size of segments.
-            false => MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
+            MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes)
         },
         receive_window_bytes,
         carries_messages: false,

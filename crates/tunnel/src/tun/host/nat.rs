@@ -135,9 +135,12 @@ fn forward_rules(parameters: &Parameters, tun: &str) -> String {
 
 /// Returns the name of the interface's table.
 fn table(tun: &str) -> String {
-    let clean = |character: char| match character.is_ascii_alphanumeric() {
-        true => character,
-        false => '_',
+    let clean = |character: char| {
+        if character.is_ascii_alphanumeric() {
+            character
+        } else {
+            '_'
+        }
     };
     format!("anabranch_{}", tun.chars().map(clean).collect::<String>())
 }

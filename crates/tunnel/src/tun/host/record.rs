@@ -62,12 +62,13 @@ impl Record {
         };
         let mut text = String::new();
         file.read_to_string(&mut text).with_context(context)?;
-        let changes = match text.is_empty() {
-            true => Vec::new(),
-            false => serde_json::from_str(&text).with_context(|| {
+        let changes = if text.is_empty() {
+            Vec::new()
+        } else {
+            serde_json::from_str(&text).with_context(|| {
                 let path = path.display();
                 format!("{path} is damaged: remove it, and the changes that it lists")
-            })?,
+            })?
         };
         let mut record = Record {
             path,
@@ -236,9 +237,10 @@ mod tests {
             fs::write(state.join("1-a.json"), &left).unwrap();
             clean_up_in(&state, "2-").unwrap();
             assert_eq!(text(&file), "new", "of another namespace");
-            match of_next_start {
-                true => drop(Record::open_in(&state, "1-a.json").unwrap()),
-                false => clean_up_in(&state, "1-").unwrap(),
+            if of_next_start {
+                drop(Record::open_in(&state, "1-a.json").unwrap())
+            } else {
+                clean_up_in(&state, "1-").unwrap()
             }
             assert_eq!(text(&file), "old");
             assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
