@@ -96,7 +96,7 @@ pub(crate) struct Path {
     loss_history: Option<Box<LossHistory>>,
     /// Whether the repair of a loss that the next frame reveals would come too late.
     is_mending_urgent: bool,
-    options: PathOptions,
+    pub(crate) options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
     /// Number of questions for a round-trip time that the path itself has not answered.
@@ -203,10 +203,6 @@ impl Path {
 
     pub(crate) fn is_capped(&self) -> bool {
         self.options.is_capped
-    }
-
-    pub(crate) fn set_metered(&mut self, is_metered: bool) {
-        self.options.is_metered = is_metered;
     }
 
     pub(crate) fn state(&self) -> PathState {

@@ -58,7 +58,11 @@ fn a_path_that_comes_to_be_paid_for_stands_by() {
     let path = TestPath::new(2, 20);
     let mut network = Network::new(support::usual(), vec![TestPath::new(10, 40), path]);
     assert!(stream(&mut network, 3) > 10_000);
-    network.sender.set_metered(network.now, PathId(1), true);
+    let options = PathOptions {
+        is_metered: true,
+        ..PathOptions::default()
+    };
+    network.sender.set_options(network.now, PathId(1), options);
     stream(&mut network, 2);
     assert!(stream(&mut network, 1) <= PROBE_BYTES);
     let outage = (network.now, network.now + Duration::from_secs(2));

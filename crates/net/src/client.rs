@@ -3,6 +3,7 @@
 mod answers;
 mod builder;
 mod carriers;
+mod changes;
 mod fresh_ports;
 mod path_manager;
 
@@ -62,6 +63,8 @@ pub struct ClientConfig {
     /// Requested delay of media beyond the fastest path's delay. Both ends agree on the larger of
     /// their values, which sets the deadline of frames. `None`: no request.
     pub latency: Option<Duration>,
+    /// Whether the program takes requests of the receiver for changes, which sessions announce.
+    pub takes_requests: bool,
     /// Whether the transport's deadline holds, independent of the latency agreed on.
     pub keeps_deadline: bool,
     /// Limit for the wait for an answer to the first handshake, once it has left.
@@ -93,6 +96,7 @@ impl ClientConfig {
             pairing_code: None,
             paths,
             latency: None,
+            takes_requests: false,
             keeps_deadline: false,
             connect_timeout: Duration::from_secs(10),
             give_up_after: None,
@@ -174,21 +178,12 @@ impl<L: Load> ClientRole<L> {
         self.is_abandoned = true;
     }
 
-    /// Sets whether the user pays for a path by volume, in later sessions, too.
+    /// Sets the volume that a path may carry, in later sessions, too.
     pub(crate) fn set_cap(&mut self, index: usize, cap: Option<LinkCap>) {
         if let Some(managed) = self.paths.get_mut(index) {
             managed.cap = cap;
             if let Some(driver) = &mut self.driver {
                 driver.set_cap(index, cap);
-            }
-        }
-    }
-
-    pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
-        if let Some(managed) = self.paths.get_mut(index) {
-            managed.path.options.is_metered = is_metered;
-            if let Some(driver) = &mut self.driver {
-                driver.set_metered(now, index, is_metered);
             }
         }
     }
@@ -294,6 +289,7 @@ impl<L: Load> ClientRole<L> {
             latency,
             // A server chooses no addresses.
             pads_challenges: false,
+            takes_requests: false,
             at: now,
             clock: config.network.clock(config.clock),
             observer: config.observer.clone(),
@@ -509,6 +505,7 @@ fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
     let parameters = SessionParameters {
         reads_padded_challenges: true,
+        takes_requests: config.takes_requests,
         ..SessionParameters::of(L::SESSION_KIND).with_latency(config.latency)
     };
     let parameters = parameters.to_block();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anabranch_core::{
     Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PathId, PathOptions,
-    PathState, Session as Endpoint, media::SendFrameError,
+    PathState, Session as Endpoint, SourceLimits, media::SendFrameError,
 };
 use anabranch_secure::{Opened, PublicKey, Rejected, Session};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
@@ -70,6 +70,8 @@ pub(crate) struct Beginning {
     pub(crate) latency: Option<Duration>,
     /// Whether the peer reads challenges with padding.
     pub(crate) pads_challenges: bool,
+    /// Whether the peer takes requests for changes.
+    pub(crate) takes_requests: bool,
     pub(crate) at: Instant,
     pub(crate) clock: Clock,
     pub(crate) observer: Option<Arc<dyn PacketObserver>>,
@@ -121,6 +123,11 @@ pub(crate) struct Driver<L: Load> {
 }
 
 impl Driver<Frames> {
+    /// Sets the limits of this end's encoder.
+    pub(crate) fn set_source(&mut self, source: SourceLimits) {
+        self.endpoint.set_source(source);
+    }
+
     pub(crate) fn send_frame(
         &mut self,
         now: Instant,
@@ -164,6 +171,7 @@ impl<L: Load> Driver<L> {
             peer,
             latency,
             pads_challenges,
+            takes_requests: _,
             at,
             clock,
             observer,
@@ -378,14 +386,19 @@ impl<L: Load> Driver<L> {
         self.endpoint.suspend_path(now, PathId(index as u8));
     }
 
-    /// Sets whether the user pays for a path by volume.
-    pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
+    /// Sets the user's options of a path.
+    pub(crate) fn set_options(&mut self, now: Instant, index: usize, options: PathOptions) {
         let now = self.pass_to(now);
-        self.endpoint
-            .set_metered(now, PathId(index as u8), is_metered);
+        self.endpoint.set_options(now, PathId(index as u8), options);
         if let Some(link) = self.local_link_mut(index) {
-            link.is_metered = is_metered;
+            link.set_options(&options);
         }
+    }
+
+    /// Changes the latency, for the media of both ends.
+    pub(crate) fn set_latency(&mut self, latency: Duration) {
+        self.latency = Some(latency);
+        L::set_latency(&mut self.endpoint, latency);
     }
 
     /// Returns the time at which the receiver of this end's media announced that it leaves, if it

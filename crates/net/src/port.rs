@@ -41,6 +41,8 @@ pub(crate) struct Port {
     /// Reason for which it is unusable.
     absence: Option<String>,
     is_absence_reported: bool,
+    /// Whether its owner has switched it off.
+    is_off: bool,
     /// The TCP connection, in addition to the socket or instead of it.
     tcp: Tcp,
 }
@@ -96,8 +98,24 @@ impl Port {
         }
     }
 
+    /// Closes the sockets and opens none, or opens them again.
+    pub(crate) fn switch(&mut self, is_on: bool) {
+        self.is_off = !is_on;
+        self.look_at = Instant::ZERO;
+        if is_on {
+            self.reopen();
+        } else {
+            self.socket = None;
+            self.tcp = Tcp::Dialled(Dial::default());
+            self.absence = Some("it is switched off".to_owned());
+        }
+    }
+
     /// Opens another socket, which has another local port. The present one stays if that fails.
     pub(crate) fn freshen(&mut self) {
+        if self.is_off {
+            return;
+        }
         let before = self.socket.take();
         let absence = self.absence.take();
         self.reopen();
@@ -134,6 +152,7 @@ impl Port {
             look_at: Instant::ZERO,
             absence: None,
             is_absence_reported: false,
+            is_off: false,
             tcp: Tcp::None,
         }
     }
@@ -325,6 +344,9 @@ impl Port {
     }
 
     fn tend_tcp(&mut self, now: Instant) {
+        if self.is_off {
+            return;
+        }
         match (&mut self.tcp, &self.target) {
             (Tcp::Dialled(dial), Some((via, _))) => dial.tend(now, &self.network, via),
             (Tcp::Accepted(accepted), _) if accepted.close_at() <= now => self.tcp = Tcp::None,
@@ -336,6 +358,9 @@ impl Port {
         let Some((via, remote)) = &self.target else {
             return;
         };
+        if self.is_off {
+            return;
+        }
         match self.network.open(via, *remote) {
             Ok(mut socket) => {
                 if self.coalesces {

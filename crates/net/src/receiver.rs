@@ -66,6 +66,7 @@ impl Receiver {
                 peer: opening.peer,
                 index: opening.index,
                 latency: opening.latency,
+                takes_requests: opening.takes_requests,
                 events: reader,
                 last: Arc::clone(&audience.last),
             });
@@ -120,6 +121,12 @@ impl Receiver {
     /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
+    }
+
+    /// Sets the latency that later sessions have at least.
+    pub fn set_latency(&self, latency: impl Into<Duration>) {
+        let latency = latency.into();
+        self.runtime.change(|role, _| role.set_latency(latency));
     }
 
     /// Lets in the first sender that has `code`, until `lasts` is over; an earlier code is void.

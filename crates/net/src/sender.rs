@@ -1,8 +1,8 @@
 //! The end that opens a session and sends frames.
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, FrameId, PathId};
-use anabranch_units::{DataRate, Importance, Instant, Lateness};
+use anabranch_core::{Frame, FrameId, PathId, SourceLimits};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Lateness};
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -215,6 +215,38 @@ impl Sender {
     pub fn set_metered(&self, path: PathId, is_metered: bool) {
         self.runtime
             .change(|role, now| role.set_metered(now, path.index(), is_metered));
+    }
+
+    /// Sets a limit of a path's rate; `None`: no limit. It holds from the next report on.
+    pub fn set_max_rate(&self, path: PathId, max_rate: Option<DataRate>) {
+        self.runtime
+            .change(|role, now| role.set_max_rate(now, path.index(), max_rate));
+    }
+
+    /// Sets whether the user pays for a path beyond a volume, so that it is not padded while
+    /// another one carries the stream.
+    pub fn set_capped(&self, path: PathId, is_capped: bool) {
+        self.runtime
+            .change(|role, now| role.set_capped(now, path.index(), is_capped));
+    }
+
+    /// Switches a path off or on. One that is off has no socket, as if its interface were absent
+    /// ([`Event::PathAbsent`]).
+    pub fn switch_path(&self, path: PathId, is_on: bool) {
+        self.runtime
+            .change(|role, _| role.switch_path(path.index(), is_on));
+    }
+
+    /// Changes the limits of the encoder, in this session and those after it. The maximum takes
+    /// full effect up to that of the [start](Self::start): controllers look for no more.
+    pub fn set_source(&self, source: SourceLimits) {
+        self.runtime.change(|role, _| role.set_source(source));
+    }
+
+    /// Changes the latency of this session, and the one that later sessions request. The receiver
+    /// does not notice: it is for one that has asked for the change.
+    pub fn set_latency(&self, latency: Duration) {
+        self.runtime.change(|role, _| role.set_latency(latency));
     }
 
     /// Sets a volume that a path may carry, and the volume carried, for the reports that the

@@ -118,6 +118,7 @@ pub(crate) struct Opening {
     pub(crate) peer: PublicKey,
     pub(crate) index: u32,
     pub(crate) latency: Option<Duration>,
+    pub(crate) takes_requests: bool,
 }
 
 /// A session that has begun, and its audience.
@@ -148,6 +149,7 @@ impl Offer {
                 peer: beginning.peer,
                 index: beginning.session.local_index(),
                 latency: beginning.latency,
+                takes_requests: beginning.takes_requests,
             });
             let driver = Driver::new(beginning, load);
             let driver = driver.expect("the transport's set-up was checked at the start");

@@ -315,6 +315,7 @@ impl ServerRole {
             peer,
             latency,
             pads_challenges: parameters.is_some_and(|agreed| agreed.reads_padded_challenges),
+            takes_requests: parameters.is_some_and(|agreed| agreed.takes_requests),
             // As at the client: a session has its length even if there is no data for a long time.
             at: answered_at,
             clock: self.clock,
@@ -405,6 +406,18 @@ impl ServerRole {
     ) -> Option<Result<FrameId, SendFrameError>> {
         let held = self.sessions.touch(index)?;
         Some(held.session.frames()?.send_frame(now, frame))
+    }
+
+    /// Changes the latency of a session of frames. Returns whether there is one.
+    pub(crate) fn set_latency_of(&mut self, index: u32, latency: Duration) -> bool {
+        let held = self.sessions.touch(index);
+        let frames = held.and_then(|held| held.session.frames());
+        frames.map(|driver| driver.set_latency(latency)).is_some()
+    }
+
+    /// Sets the latency that this end requests of later sessions.
+    pub(crate) fn set_latency(&mut self, latency: Duration) {
+        self.latency = Some(latency);
     }
 
     /// Closes a session and notifies its peer.

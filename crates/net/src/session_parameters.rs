@@ -9,6 +9,7 @@
 //! | 1 | kind of the session, 1 byte: the index in [`SessionKind::ALL`] |
 //! | 2 | latency in milliseconds, 2 bytes, big-endian |
 //! | 3 | without a value: the initiator reads challenges with padding |
+//! | 4 | without a value: the initiator takes requests of the responder (`remote-control`) |
 
 use anabranch_secure::{PARAMETERS_BYTES, ParameterBlock};
 use anabranch_units::Duration;
@@ -17,6 +18,7 @@ const END: u8 = 0;
 const KIND: u8 = 1;
 const LATENCY: u8 = 2;
 const PADDED_CHALLENGES: u8 = 3;
+const REMOTE_CONTROL: u8 = 4;
 
 /// Kind of a session, as its initiation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +51,9 @@ pub struct SessionParameters {
     pub latency: Option<Duration>,
     /// Whether the initiator reads challenges of its addresses with padding.
     pub reads_padded_challenges: bool,
+    /// Whether the initiator takes requests for changes from the responder. How they are written is
+    /// the business of the programs above.
+    pub takes_requests: bool,
 }
 
 impl SessionParameters {
@@ -58,15 +63,15 @@ impl SessionParameters {
             kind: Some(kind),
             latency: None,
             reads_padded_challenges: false,
+            takes_requests: false,
         }
     }
 
-    /// Returns these parameters with the padding of challenges that `requested` has.
-    pub(crate) fn with_padding_of(self, requested: Option<SessionParameters>) -> Self {
-        let reads_padded_challenges =
-            requested.is_some_and(|requested| requested.reads_padded_challenges);
+    /// Returns these parameters with the flags of the initiator, if its `requested` ones are known.
+    pub(crate) fn with_flags_of(self, requested: Option<SessionParameters>) -> Self {
         SessionParameters {
-            reads_padded_challenges,
+            reads_padded_challenges: requested.is_some_and(|its| its.reads_padded_challenges),
+            takes_requests: requested.is_some_and(|its| its.takes_requests),
             ..self
         }
     }
@@ -95,6 +100,9 @@ impl SessionParameters {
         if self.reads_padded_challenges {
             writer.write(PADDED_CHALLENGES, &[]);
         }
+        if self.takes_requests {
+            writer.write(REMOTE_CONTROL, &[]);
+        }
         ParameterBlock::new(writer.bytes)
     }
 
@@ -105,6 +113,7 @@ impl SessionParameters {
             kind: None,
             latency: None,
             reads_padded_challenges: false,
+            takes_requests: false,
         };
         let mut seen = [false; 256];
         let mut rest = block.as_bytes().as_slice();
@@ -131,6 +140,10 @@ impl SessionParameters {
                     let [] = <[u8; 0]>::try_from(value).ok()?;
                     parameters.reads_padded_challenges = true;
                 }
+                REMOTE_CONTROL => {
+                    let [] = <[u8; 0]>::try_from(value).ok()?;
+                    parameters.takes_requests = true;
+                }
                 _ => {}
             }
         }
@@ -146,7 +159,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends a parameter. The known ones take nine bytes together.
+    /// Appends a parameter. The known ones take eleven bytes together.
     fn write(&mut self, of: u8, value: &[u8]) {
         let head = [of, value.len() as u8];
         for byte in head.iter().chain(value) {
@@ -192,6 +205,13 @@ mod tests {
             ..parameters
         };
         assert_eq!(parameters.to_block(), block(&[1, 1, 2, 2, 2, 1, 44, 3, 0]));
+        let parameters = SessionParameters {
+            takes_requests: true,
+            ..parameters
+        };
+        let expected = block(&[1, 1, 2, 2, 2, 1, 44, 3, 0, 4, 0]);
+        assert_eq!(parameters.to_block(), expected);
+        assert_eq!(SessionParameters::from_block(&expected), Some(parameters));
     }
 
     #[test]
@@ -227,6 +247,7 @@ mod tests {
             kind,
             latency,
             reads_padded_challenges: false,
+            takes_requests: false,
         };
         assert_eq!(unknown, Some(expected));
     }
@@ -258,7 +279,7 @@ mod tests {
 
         #[test]
         fn unknown_parameters_change_nothing(
-            of in 4..=255_u8,
+            of in 5..=255_u8,
             length in 0..20_u8,
             kind in 0..3_u8,
         ) {

@@ -98,7 +98,7 @@ pub(crate) struct Reassembly {
     overhead_bytes: usize,
     peak: Peak,
     /// Time after which an incomplete frame stops holding up others, counted from its capture.
-    wait: Duration,
+    pub(crate) wait: Duration,
     clock: PeerClock,
     keeps_bytes: bool,
     order: HandOut,

@@ -30,7 +30,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::content::Written;
 use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Event, Session, are_present, content::Hooks};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
@@ -194,8 +194,10 @@ impl MediaSession {
     }
 
     /// Sets the deadline to `latency` after the fastest path's earliest delivery. Delays of paths
-    /// change, so a caller with a fixed latency repeats the call from time to time.
+    /// change, so a caller with a fixed latency repeats the call from time to time. Incomplete
+    /// frames of the peer delay others for as long as the latency.
     pub fn set_latency(&mut self, latency: Duration) {
+        self.content.reception.reassembly.wait = latency;
         let is_kept = |path: &&Path| path.state() != PathState::Removed;
         let paths = self.paths.iter().filter(is_kept);
         let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
@@ -209,6 +211,12 @@ impl MediaSession {
         self.content.send_buffer.set_deadline(deadline);
         self.content.target.set_deadline(deadline);
         set_patience(&mut self.paths, deadline);
+    }
+
+    /// Sets the limits of the encoder. Controllers keep the highest rate that they have had since
+    /// their paths joined.
+    pub fn set_source(&mut self, source: SourceLimits) {
+        Arc::make_mut(&mut self.config).media.source = source;
     }
 
     /// Returns the first frame of the peer that may still be handed out or given up. All before it

@@ -4,7 +4,7 @@ use anabranch_units::{Instant, Rng};
 
 use super::{Content, Session};
 use crate::control::Timeout;
-use crate::path::Path;
+use crate::path::{Path, PathOptions};
 use crate::path_view::PathId;
 use crate::send_reason::SendReason;
 
@@ -46,12 +46,12 @@ impl<C: Content> Session<C> {
         }
     }
 
-    /// Sets whether the user pays for a path by volume from now on. If so, it stands by while the
-    /// others suffice.
-    pub fn set_metered(&mut self, now: Instant, path: PathId, is_metered: bool) {
+    /// Sets the user's options of a path from now on. A metered one stands by while the others
+    /// suffice. A limit of its rate holds from the next report on.
+    pub fn set_options(&mut self, now: Instant, path: PathId, options: PathOptions) {
         if let Some(path) = self.paths.get_mut(path.index()) {
-            path.set_metered(is_metered);
-            C::on_metered(self, now, is_metered);
+            path.options = options;
+            C::on_metered(self, now, options.is_metered);
         }
     }
 

@@ -99,12 +99,14 @@ pub(super) struct ManagedPath {
 }
 
 #[derive(Debug)]
-enum Change {
+pub(super) enum Change {
     Join(ClientPath, Port),
     Replace(usize, Port),
     Redirect(usize, SocketAddr),
     /// Another local port.
     Freshen(usize),
+    /// A path that its owner switches on or off.
+    Switch(usize, bool),
 }
 
 impl ManagedPath {
@@ -231,7 +233,7 @@ impl PathManager {
         addresses
     }
 
-    fn push_change(&mut self, change: Change) {
+    pub(super) fn push_change(&mut self, change: Change) {
         self.changes.push(change);
         self.version += 1;
     }
@@ -495,6 +497,7 @@ impl<L: Load> ClientRole<L> {
                     self.fallback.replace_path(index);
                 }
                 Change::Freshen(index) => ports[index].freshen(),
+                Change::Switch(index, is_on) => ports[index].switch(is_on),
                 Change::Redirect(index, address) => {
                     let managed = &mut self.paths.paths[index];
                     ports[index].redirect(&managed.path.via, address);

@@ -28,7 +28,7 @@ const CARRIES_NOTHING_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalLink {
     name: String,
-    pub(super) is_metered: bool,
+    is_metered: bool,
     max_rate: Option<DataRate>,
     cap: Option<LinkCap>,
     /// Bytes sent by it until the report before.
@@ -47,6 +47,11 @@ impl LocalLink {
             sent_bytes: 0,
             sent_rate: DataRate::ZERO,
         }
+    }
+
+    pub(super) fn set_options(&mut self, options: &PathOptions) {
+        self.is_metered = options.is_metered;
+        self.max_rate = options.max_rate;
     }
 }
 

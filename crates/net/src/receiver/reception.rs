@@ -19,6 +19,7 @@ pub(super) struct Begun {
     pub(super) peer: PublicKey,
     pub(super) index: u32,
     pub(super) latency: Option<Duration>,
+    pub(super) takes_requests: bool,
     pub(super) events: Events,
     pub(super) last: Arc<OnceLock<Snapshot>>,
 }
@@ -29,6 +30,7 @@ pub struct Reception {
     peer: PublicKey,
     index: u32,
     latency: Option<Duration>,
+    takes_requests: bool,
     events: Events,
     last: Arc<OnceLock<Snapshot>>,
     handle: Handle<ServerRole>,
@@ -40,6 +42,7 @@ impl Reception {
             peer,
             index,
             latency,
+            takes_requests,
             events,
             last,
         } = begun;
@@ -47,6 +50,7 @@ impl Reception {
             peer,
             index,
             latency,
+            takes_requests,
             events,
             last,
             handle,
@@ -62,6 +66,12 @@ impl Reception {
     /// on one.
     pub fn latency(&self) -> Option<Duration> {
         self.latency
+    }
+
+    /// Returns whether the sender takes requests of this end for changes. Its program decides on
+    /// them.
+    pub fn takes_requests(&self) -> bool {
+        self.takes_requests
     }
 
     /// Returns the events: [`Connected`](crate::Event::Connected) first, and
@@ -149,6 +159,20 @@ impl ReturnPath {
             .handle
             .change(|role, now| role.send_frame(self.index, now, frame));
         sent.unwrap_or(Err(SendFrameError::Closed))
+    }
+
+    /// Changes the latency of the session at this end, for media both ways. Returns whether there
+    /// is the session.
+    pub fn set_latency(&self, latency: impl Into<Duration>) -> bool {
+        let latency = latency.into();
+        self.handle
+            .change(|role, _| role.set_latency_of(self.index, latency))
+    }
+
+    /// Ends the session, and notifies its sender that this receiver leaves.
+    pub fn close(&self) {
+        self.handle
+            .change(|role, now| role.close_session(self.index, now));
     }
 
     /// Returns the bitrate requested of this sender's encoder; `None` when the session is over.

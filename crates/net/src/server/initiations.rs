@@ -108,7 +108,7 @@ impl ServerRole {
                 let parameters = SessionParameters::of(owner.1)
                     .with_latency(requested.and_then(|requested| requested.latency))
                     .agreed(self.latency)
-                    .with_padding_of(requested);
+                    .with_flags_of(requested);
                 let index = self.new_session_index();
                 let mut held = self.sessions.iter().map(|(_, held)| held.owner());
                 let had_session = held.any(|held| held == owner);

@@ -13,7 +13,7 @@ use crate::wire::{self, WireFrame};
 /// Receive side of a session: the peer's media.
 #[derive(Debug)]
 pub(super) struct Reception {
-    reassembly: Reassembly,
+    pub(super) reassembly: Reassembly,
     /// Latest known instant of the peer's clock, by which truncated times are expanded.
     peer_time: Instant,
     /// Receive side of the peer's forward error correction.
