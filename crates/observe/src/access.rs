@@ -6,8 +6,8 @@ use core::str::FromStr;
 use std::sync::Arc;
 
 use data_encoding::BASE64;
-use hyper::Request;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderValue};
+use hyper::{HeaderMap, Request};
 use subtle::ConstantTimeEq;
 
 /// Minimum length of a token: 16 random hexadecimal digits are 64 bits.
@@ -99,6 +99,23 @@ impl Token {
     /// Compares in a time that depends on the lengths alone.
     fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
+    }
+
+    /// Returns whether a header `Authorization` bears the token. Unlike a password, no browser sends
+    /// such a header by itself.
+    pub(super) fn is_bearer(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        values.any(|value| {
+            let pair = value.to_str().ok().and_then(|value| value.split_once(' '));
+            pair.is_some_and(|(scheme, token)| {
+                scheme.eq_ignore_ascii_case("bearer") && self.is(token.trim().as_bytes())
+            })
+        })
+    }
+
+    /// Returns whether there is no header `Authorization`.
+    pub(super) fn is_none_in(headers: &HeaderMap) -> bool {
+        !headers.contains_key(AUTHORIZATION)
     }
 
     fn is_in_header<B>(&self, request: &Request<B>) -> bool {

@@ -24,6 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connections::{Connections, Patience, Progress, Watched};
+use super::control::Client;
 use super::hosts::{HostName, Hosts};
 
 /// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
@@ -216,7 +217,8 @@ async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answeri
         match listener.accept().await {
             Ok((connection, client)) => connections.add(client.ip(), |progress| {
                 let answering = Arc::clone(answering);
-                let serving = async move { serve(connection, progress, &answering).await };
+                let client = Client(client.ip());
+                let serving = async move { serve(connection, client, progress, &answering).await };
                 tokio::spawn(serving).abort_handle()
             }),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -224,9 +226,15 @@ async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answeri
     }
 }
 
-async fn serve<A: Answerer>(connection: TcpStream, progress: Progress, answering: &Answering<A>) {
+async fn serve<A: Answerer>(
+    connection: TcpStream,
+    client: Client,
+    progress: Progress,
+    answering: &Answering<A>,
+) {
     let is_live = AtomicBool::new(false);
-    let answer = async |request: Request<Incoming>| {
+    let answer = async |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
         let is_head = request.method() == Method::HEAD;
         let is_ours = answering.hosts.admit(request.uri(), request.headers());
         let answer = match is_ours {

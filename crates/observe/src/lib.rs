@@ -11,6 +11,7 @@
 mod access;
 mod command;
 mod connections;
+pub mod control;
 #[cfg(feature = "codec")]
 pub mod drawing;
 mod hosts;
@@ -50,6 +51,7 @@ use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
 use command::Commands;
+use control::{Controls, Order, Orders, desk};
 use hour::Hour;
 use http::{HttpAddress, Server};
 use live::Live;
@@ -95,6 +97,8 @@ pub struct Options {
     pub dashboard: Option<HttpAddress>,
     /// Token that requests to the dashboard's address need.
     pub dashboard_token: Option<Token>,
+    /// Token of those that may change the program while it runs.
+    pub control_token: Option<Token>,
     /// Names of this machine in requests to it, beside its addresses and localhost.
     pub metrics_hosts: Vec<HostName>,
     /// File of the log of packets.
@@ -143,6 +147,7 @@ pub struct Foreign {
 pub struct Opened {
     stats: Option<Stats>,
     servers: Vec<(Server, Door)>,
+    orders: Option<Orders>,
     qlog: Option<OpenQlog>,
     on_event: Option<String>,
 }
@@ -155,9 +160,14 @@ impl Options {
     pub fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
+        let control = self.control_token.clone().map(|token| (token, desk()));
+        let (controls, orders) = control
+            .map(|(token, (desk, orders))| (Controls::new(token, desk), orders))
+            .unzip();
         Ok(Opened {
             stats: stats.transpose()?,
-            servers: server::listen(self)?,
+            servers: server::listen(self, controls)?,
+            orders,
             qlog: qlog.transpose()?,
             on_event: self.on_event.clone(),
         })
@@ -243,6 +253,7 @@ struct Running {
     sampling: Option<thread::JoinHandle<()>>,
     logging: Option<(Qlog, thread::JoinHandle<()>)>,
     _commands: Option<Commands>,
+    orders: Option<Orders>,
     _serving: Vec<http::Serving>,
 }
 
@@ -317,6 +328,7 @@ impl Opened {
             sampling: Some(sampling),
             logging: qlog.zip(logging),
             _commands: commands,
+            orders: self.orders,
             _serving: serving,
         };
         let running = Some(running);
@@ -338,6 +350,11 @@ impl Observation {
         if let Some(running) = &self.running {
             running.shared.listeners.emit(stream, stream_event);
         }
+    }
+
+    /// Returns the next request for a change, which the caller answers.
+    pub fn next_order(&self) -> Option<Order> {
+        self.running.as_ref()?.orders.as_ref()?.next()
     }
 
     /// Reports the number of seconds so far in which the machine was too slow.

@@ -1,5 +1,5 @@
-//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Requests
-//! change nothing.
+//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Only requests
+//! below `/control` change anything, with a token of their own.
 
 mod downloads;
 
@@ -13,6 +13,7 @@ use hyper::{Method, Request, StatusCode};
 use tokio::sync::mpsc;
 
 use super::access::{Access, Token};
+use super::control::{self, Controls};
 use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
 use super::status::{Status, Stream};
@@ -30,6 +31,7 @@ const INDEX: &str = "\
 /hour.json    means of ten seconds each, of the last hour
 /events.json  the last 200 events
 /recordings.json  files of the outputs; /recordings/NAME downloads one, with the token
+/control      changes while the program runs, with the token of --control-token
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
 
@@ -58,6 +60,8 @@ pub(super) struct Door {
     has_dashboard: bool,
     /// Port of the address.
     port: u16,
+    /// Changes by those with a token for them.
+    controls: Option<Arc<Controls>>,
 }
 
 /// Listens at the addresses of `--metrics` and `--dashboard`. If they are the same, one server
@@ -65,10 +69,17 @@ pub(super) struct Door {
 ///
 /// # Errors
 /// An address cannot be used, or other machines could open the dashboard without a token.
-pub(super) fn listen(options: &Options) -> anyhow::Result<Vec<(Server, Door)>> {
+pub(super) fn listen(
+    options: &Options,
+    controls: Option<Controls>,
+) -> anyhow::Result<Vec<(Server, Door)>> {
     let Options {
         metrics, dashboard, ..
     } = options;
+    ensure!(
+        controls.is_none() || dashboard.is_some(),
+        "--control-token is for the address of --dashboard: add --dashboard PORT"
+    );
     let mut servers = Vec::new();
     let bind = |option: &str, wanted: &HttpAddress| -> anyhow::Result<_> {
         let server = Server::bind(option, wanted, &options.metrics_hosts)?;
@@ -77,6 +88,7 @@ pub(super) fn listen(options: &Options) -> anyhow::Result<Vec<(Server, Door)>> {
             token: None,
             has_dashboard: address.ip().is_loopback(),
             port: address.port(),
+            controls: None,
         };
         Ok((server, door, address))
     };
@@ -103,11 +115,13 @@ pub(super) fn listen(options: &Options) -> anyhow::Result<Vec<(Server, Door)>> {
         print::note(format_args!("dashboard at http://{address}/{link}"));
         let token = token.clone();
         let has_dashboard = true;
+        let controls = controls.map(Arc::new);
         servers.push((
             server,
             Door {
                 token,
                 has_dashboard,
+                controls,
                 ..door
             },
         ));
@@ -123,9 +137,13 @@ pub(super) struct Metrics {
 
 impl Answerer for Metrics {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let mut answer = match self.door.refusal(&request) {
-            Some(refusal) => refusal,
-            None => answer(&request, &self.shared, &self.door).await,
+        let mut answer = if control::has(request.uri().path()) {
+            let (controls, reading) = (self.door.controls.as_deref(), self.door.token.as_ref());
+            control::answer(request, controls, reading).await
+        } else if let Some(refusal) = self.door.refusal(&request) {
+            refusal
+        } else {
+            answer(&request, &self.shared, &self.door).await
         };
         pages::protect(answer.headers_mut());
         answer
@@ -135,6 +153,10 @@ impl Answerer for Metrics {
 impl Door {
     /// Returns the answer to a request that may not have another one.
     fn refusal<B>(&self, request: &Request<B>) -> Option<Answer> {
+        let has_control = |controls: &Arc<Controls>| controls.has_token(request.headers());
+        if self.controls.as_ref().is_some_and(has_control) {
+            return None;
+        }
         match self.token.as_ref()?.access(request, self.port) {
             Access::Granted => None,
             Access::Link { cookie, location } => {

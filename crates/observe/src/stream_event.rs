@@ -177,6 +177,17 @@ pub enum StreamEvent {
         /// Number of suppressed events of the same peer before this one.
         left_out: u64,
     },
+    /// A change was asked for while the program runs.
+    Control {
+        /// Address of the client, or `receiver` for the other end of the session.
+        by: String,
+        /// Name of the change.
+        change: &'static str,
+        /// Whether it was made.
+        done: bool,
+        /// Outcome in words.
+        text: String,
+    },
     /// The machine is too slow to keep time. Its own delay then looks like one of the links.
     MachineSlow {
         /// Time in a second that due work waited for the processor.
@@ -240,6 +251,7 @@ impl StreamEvent {
             StreamEvent::OutputResumed { .. } => "output-resumed",
             StreamEvent::PathProblem { .. } => "path-problem",
             StreamEvent::MachineSlow { .. } => "machine-slow",
+            StreamEvent::Control { .. } => "control",
             _ => "",
         }
     }

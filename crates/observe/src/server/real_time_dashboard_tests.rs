@@ -141,12 +141,13 @@ fn long_status(bytes: usize) -> Arc<Status> {
 fn an_address_for_other_machines_needs_a_token() {
     let open = |metrics: Option<&str>, dashboard: Option<&str>, token: Option<&str>| {
         let address = |text: &str| text.parse().unwrap();
-        listen(&Options {
+        let options = Options {
             metrics: metrics.map(address),
             dashboard: dashboard.map(address),
             dashboard_token: token.map(|token| token.parse().unwrap()),
             ..Options::default()
-        })
+        };
+        listen(&options, None)
     };
     let error = open(None, Some("0.0.0.0:0"), None).unwrap_err().to_string();
     assert!(error.contains("--dashboard-token-file FILE"), "{error}");
