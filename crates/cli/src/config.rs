@@ -2,6 +2,8 @@
 //!
 //! The words of a file become words of the command line, so that both mean the same.
 
+mod reload;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use clap::{ArgAction, ArgMatches, CommandFactory, Parser, Subcommand};
 use toml::{Table, Value};
 
 use crate::Command;
+pub(crate) use reload::{Reload, Reread};
 
 /// Commands that take a file of options.
 const COMMANDS: [&str; 4] = ["send", "recv", "serve", "proxy"];

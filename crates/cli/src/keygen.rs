@@ -122,6 +122,19 @@ pub(crate) fn read_or_make_token(path: &Path) -> anyhow::Result<Token> {
         make_secret(path, &text, &TOKEN)?;
         text
     };
+    parse_token(path, &text)
+}
+
+/// Reads a token that another program has made.
+///
+/// # Errors
+/// As [`read_or_make_token`].
+pub(crate) fn read_token(path: &Path) -> anyhow::Result<Token> {
+    let text = read_secret(path, &TOKEN)?;
+    parse_token(path, &text)
+}
+
+fn parse_token(path: &Path, text: &str) -> anyhow::Result<Token> {
     let shown = path.display();
     let token = text.parse::<Token>().map_err(anyhow::Error::msg);
     token.with_context(|| format!("token file {shown}"))

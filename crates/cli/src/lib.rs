@@ -12,6 +12,7 @@
 mod allowed;
 mod command_line;
 mod config;
+mod ctl;
 mod delivery;
 #[cfg(feature = "demo")]
 mod demo;
@@ -37,6 +38,7 @@ mod proxy;
 mod quality;
 mod recv;
 mod refusals;
+mod remote_control;
 mod return_feed;
 mod send;
 mod serve;
@@ -100,6 +102,7 @@ enum Command {
     Recv(recv::Arguments),
     Keygen(keygen::Arguments),
     Config(config::Arguments),
+    Ctl(ctl::Arguments),
     Proxy(proxy::Arguments),
     Serve(serve::Arguments),
     #[cfg(feature = "top")]
@@ -171,6 +174,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Completions(shell) => manual::print_completions(Arguments::command(), &shell),
         Command::Config(arguments) => config::run(&arguments),
+        Command::Ctl(arguments) => ctl::run(arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(feature = "codec")]

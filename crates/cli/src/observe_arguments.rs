@@ -28,6 +28,10 @@ pub(crate) struct ObserveArguments {
     /// If there is no file, one is made.
     #[arg(long, value_name = "FILE", requires = "dashboard")]
     dashboard_token_file: Option<PathBuf>,
+    /// File with another token, of the same kind: its owner may change the program while it runs, at
+    /// the address of --dashboard (`anabranch ctl --help`). Nobody else can change anything.
+    #[arg(long, value_name = "FILE", requires = "dashboard")]
+    control_token: Option<PathBuf>,
     /// With --metrics or --dashboard, also answer requests that call this machine NAME. Requests
     /// to its addresses and localhost are always answered. Any other name could let a web page
     /// read the answers.
@@ -40,7 +44,7 @@ pub(crate) struct ObserveArguments {
     /// Run this command with `sh -c` on each event. $ANABRANCH_EVENT is connected, ended,
     /// path-down, path-up, path-problem, all-links-down, source-gone, recovered, cap-reached,
     /// picture-fine, picture-impaired, picture-gone, udp-blocked, peer-left, output-failed,
-    /// output-resumed or machine-slow.
+    /// output-resumed, machine-slow or control.
     #[arg(long, value_name = "COMMAND")]
     on_event: Option<String>,
     /// Begin each line on standard error with its time and level, on a terminal too.
@@ -53,6 +57,19 @@ pub(crate) struct ObserveArguments {
 }
 
 impl ObserveArguments {
+    /// Refuses a token for changes, for a command that has none.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(crate) fn ensure_no_control(&self, command: &str) -> anyhow::Result<()> {
+        ensure!(
+            self.control_token.is_none(),
+            "--control-token: {command} has nothing that can be changed while it runs; `send` to \
+             `recv`, `recv` and `serve` have"
+        );
+        Ok(())
+    }
+
     /// Opens the requested files and sockets, so that errors are reported before the work begins.
     ///
     /// # Errors
@@ -64,11 +81,20 @@ impl ObserveArguments {
             "--metrics-host is for --metrics or --dashboard: add one of them"
         );
         let token = self.dashboard_token_file.as_deref();
+        let token = token.map(read_or_make_token).transpose()?;
+        let control_token = self.control_token.as_deref();
+        let control_token = control_token.map(read_or_make_token).transpose()?;
+        ensure!(
+            control_token.is_none() || control_token != token,
+            "--control-token: it is the token of --dashboard-token-file, which only reads: name \
+             another file"
+        );
         let options = Options {
             stats: self.stats.clone(),
             metrics: self.metrics.clone(),
             dashboard: self.dashboard.clone(),
-            dashboard_token: token.map(read_or_make_token).transpose()?,
+            dashboard_token: token,
+            control_token,
             metrics_hosts: self.metrics_host.clone(),
             qlog: self.qlog.clone(),
             on_event: self.on_event.clone(),

@@ -8,6 +8,7 @@ use anabranch_net::{
     ClientPath, LinkCap, Network, PathSnapshot, PresentPath, Remote, Roster, Sender, Snapshot,
     TcpFallback,
 };
+use anabranch_observe::control::PathChange;
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
 
@@ -198,6 +199,23 @@ impl PathArguments {
             bail!("no interface matches {} now", via_set.patterns());
         }
         Ok(paths)
+    }
+
+    /// Returns the options of all --via as changes of paths, to which they set everything.
+    ///
+    /// # Errors
+    /// An option is wrong.
+    pub(crate) fn changes(&self) -> anyhow::Result<Vec<PathChange>> {
+        self.via_set()?;
+        let limit = |limit: Option<String>| Some(limit.unwrap_or_else(|| "none".to_owned()));
+        let change = |argument: &ViaArgument| PathChange {
+            path: argument.via.to_string(),
+            metered: Some(argument.options.is_metered),
+            cap: limit(argument.cap.map(|ByteCount(bytes)| format!("{bytes}B"))),
+            max: limit(argument.options.max_rate.map(|rate| rate.to_string())),
+            ..PathChange::default()
+        };
+        Ok(self.via.iter().map(change).collect())
     }
 
     /// Returns the values of --to.

@@ -122,6 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.route.has_cleaned_up()? {
         return Ok(());
     }
+    arguments.observe.ensure_no_control("`proxy`")?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();

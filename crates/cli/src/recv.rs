@@ -1,6 +1,7 @@
 //! `anabranch recv`.
 
 mod allowance;
+mod control;
 mod destination;
 mod ending;
 mod held;
@@ -9,10 +10,13 @@ mod outputs;
 mod pairing;
 mod phones;
 mod places;
+mod plan;
 mod qr_code;
 mod receivers;
+mod reload;
 mod returns;
 mod senders;
+mod steering;
 mod stream;
 mod tally;
 
@@ -23,33 +27,36 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
-use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
-use anabranch_observe::{Opened, service};
-use anabranch_secure::PublicKey;
+use anabranch_net::{Clock, Receiver, Reception, Receptions};
+use anabranch_observe::service;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use crate::allowed::{AllowList, Allowed, Door, StreamName};
-use crate::command_line::{allow_many_files, listen_addr, tcp_addr};
-use crate::keygen::{discreet, read_key, read_or_make_key};
+use crate::allowed::{AllowList, Allowed, StreamName};
+use crate::command_line::allow_many_files;
+use crate::keygen::discreet;
 use crate::latency::Latency;
 use crate::observe_arguments::ObserveArguments;
 use crate::refusals::RefusalLines;
 use crate::slowness;
 use allowance::{Allowances, Share};
+use control::Controlled;
+pub(crate) use control::keep_out;
 use destination::{Destination, Destinations};
 use held::Held;
-use listen::{Carrier, Listen, OtherSource, Sources};
+use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
 use pairing::PairArguments;
 use places::Places;
+use reload::Reloads;
 use returns::{ReturnArguments, Returns};
+use steering::Steering;
 use stream::{Manner, Outcome, Session};
 use tally::{Tallies, Tally, looks};
 
@@ -157,6 +164,10 @@ pub(crate) struct Arguments {
     /// lists of senders stay private.
     #[arg(long)]
     group_readable: bool,
+    /// Folder for recordings that are started while the program runs, by `anabranch ctl record` or
+    /// on the page of --dashboard. Their names have the stream and the time.
+    #[arg(long, value_name = "DIR", requires = "control_token")]
+    recordings: Option<PathBuf>,
     /// Time of a sender's silence after which its session is over.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
@@ -183,24 +194,6 @@ pub(crate) struct Arguments {
     outputs: Vec<Destination>,
 }
 
-/// Sources, senders and outputs that the arguments request.
-struct Plan {
-    /// Address at which to listen for our own protocol.
-    native: Option<String>,
-    others: Vec<OtherSource>,
-    allowed: AllowList,
-    destinations: Destinations,
-    /// Whether there may be more than one stream.
-    has_several: bool,
-}
-
-/// The receiver of our own protocol.
-struct Native {
-    receiver: Arc<Receiver>,
-    receptions: Receptions,
-    key: PublicKey,
-}
-
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -211,6 +204,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let clock = Clock::start();
     arguments.prepare()?;
+    let reloads = Reloads::new(&arguments)?;
     let mut plan = arguments.plan()?;
     arguments.pairing.make_passphrases(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
@@ -223,7 +217,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let tallies = Tallies::default();
     let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let manner = Manner {
-        buffer: arguments.buffer(),
+        buffer: Arc::new(Mutex::new(arguments.buffer())),
         report: arguments.report,
         keeps_listening: arguments.keep_listening,
         shows_names: plan.has_several,
@@ -260,6 +254,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         refusal_lines: RefusalLines::default(),
         is_pairing: arguments.pairing.is_asked(),
         held: Held::default(),
+        controlled: Controlled::new(arguments.recordings),
+        reloads,
     };
     match studio.open_all(&plan.others) {
         Err(_) if stop.is_stopped() => {
@@ -281,123 +277,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     outcome
 }
 
-impl Arguments {
-    /// Checks whether the arguments can be used, as far as possible without a session.
-    ///
-    /// # Errors
-    /// An argument, or a file that it names, cannot be used.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        destination::check(&self.outputs, self.rotate)?;
-        let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
-        if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
-            // Missing files are made at the start.
-            return self.sources().map(|_| ());
-        }
-        let plan = self.plan()?;
-        if let Some(listen) = &plan.native {
-            self.config(listen, &plan.allowed)?;
-        }
-        Ok(())
-    }
-
-    fn plan(&self) -> anyhow::Result<Plan> {
-        let Sources { native, others } = self.sources()?;
-        let list = self.list();
-        let allowed = match &native {
-            Some(_) => AllowList::new(Door::Recv, self.allow.clone(), list.as_deref())?,
-            None if !self.allow.is_empty() || self.allow_from.is_some() => {
-                bail!("senders of --allow need an address without a protocol: --listen ADDR:PORT")
-            }
-            None if self.listen_tcp.is_some() => {
-                bail!("--listen-tcp needs an address without a protocol, too: --listen ADDR:PORT")
-            }
-            None => AllowList::default(),
-        };
-        let stream_count = allowed.all().len() + others.len();
-        let has_several = list.is_some() || stream_count > 1;
-        let destinations = Destinations::new(self.outputs.clone(), has_several)?;
-        ensure!(
-            others.is_empty() || !destinations.are_shared(),
-            "several streams cannot share an output: say whose it is, as NAME=OUTPUT or with \
-             {{name}} in the file's name"
-        );
-        Ok(Plan {
-            native,
-            others,
-            allowed,
-            destinations,
-            has_several,
-        })
-    }
-
-    /// Listens for senders of our own protocol.
-    fn listen_at(
-        &self,
-        listen: &str,
-        plan: &Plan,
-        clock: Clock,
-        observed: &Opened,
-    ) -> anyhow::Result<Native> {
-        let mut config = self.config(listen, &plan.allowed)?;
-        config.clock = clock;
-        config.observer = observed.packet_observer();
-        if plan.destinations.are_shared() {
-            config.max_sessions = 1;
-        }
-        let key = config.local_key.public_key();
-        let (receiver, receptions) = Receiver::start(config)?;
-        Ok(Native {
-            receiver: Arc::new(receiver),
-            receptions,
-            key,
-        })
-    }
-
-    /// Returns this end's own choice of the delay before output; `None`: both ends agree on it.
-    fn buffer(&self) -> Option<JitterBuffer> {
-        self.playout
-            .or_else(|| self.latency.and_then(Latency::buffer))
-    }
-
-    /// Returns the configuration of the receiver of our own protocol.
-    fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
-        let listen = listen_addr(listen)?;
-        let Some(key) = self.key_file() else {
-            bail!(
-                "--listen {listen} needs --key FILE, from `anabranch keygen`; --pair makes one and \
-                 prints a link for the sender"
-            );
-        };
-        let key = match self.pairing.is_asked() {
-            true => read_or_make_key(&key)?,
-            false => read_key(&key)?,
-        };
-        let own = key.public_key();
-        ensure!(
-            !allowed.keys().contains(&own),
-            "{own} is this receiver's own key: let in the sender's, which its `anabranch keygen \
-             --show` prints"
-        );
-        let mut config = ServerConfig::new(listen, key, allowed.keys());
-        config.listen_tcp = tcp_addr(self.listen_tcp.as_deref())?;
-        config.silence_timeout = self.timeout;
-        config.max_sessions = MAX_SESSIONS;
-        config.places = allowed.places();
-        config.latency = self.latency.and_then(Latency::requested);
-        config.reassembly_wait = self.reassembly_wait;
-        if self.buffer() == Some(JitterBuffer::Off) {
-            config.transport.media.hand_out = anabranch_core::HandOut::PartsInOrder;
-        }
-        Ok(config)
-    }
-}
-
 /// Stream and outcome of a session that is over.
 type Over = (StreamName, Option<Outcome>);
 
 /// A stream's thread, and the channel to it.
 struct Worker {
-    sessions: mpsc::Sender<(StreamName, Share, Reception)>,
+    sessions: mpsc::Sender<(StreamName, Share, Steering, Reception)>,
+    outputs: Outputs,
+    thread: JoinHandle<()>,
+}
+
+/// A stream by another protocol.
+struct OtherStream {
+    source: OtherSource,
+    outputs: Outputs,
+    /// Ends this stream alone.
+    stop: Stop,
     thread: JoinHandle<()>,
 }
 
@@ -416,8 +311,8 @@ struct Studio<'a> {
     manner: Manner,
     /// Threads by stream name. If outputs are shared, all streams have one thread.
     streams: BTreeMap<Option<StreamName>, Worker>,
-    /// The threads of streams by other protocols.
-    others: Vec<JoinHandle<()>>,
+    /// The streams by other protocols.
+    others: Vec<OtherStream>,
     tallies: Tallies,
     /// Channel of the outcomes of sessions.
     results: (mpsc::Sender<Over>, mpsc::Receiver<Over>),
@@ -431,6 +326,8 @@ struct Studio<'a> {
     is_pairing: bool,
     /// Sessions whose outputs cannot be opened.
     held: Held<Reception>,
+    controlled: Controlled,
+    reloads: Reloads,
 }
 
 impl Studio<'_> {
@@ -456,23 +353,31 @@ impl Studio<'_> {
     fn open_other(&mut self, source: &OtherSource) -> anyhow::Result<()> {
         let OtherSource { name, input } = source;
         let names = self.destinations.of(name)?;
-        let mut outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
-        let Manner { clock, stop, .. } = &self.manner;
-        let source = Input::open(input, None, stop, clock)?;
-        let tally = Tally::new(name.clone(), input.protocol(), source.links());
+        let outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
+        let mut manner = self.manner.clone();
+        manner.stop = Stop::new()?;
+        let stop = manner.stop.clone();
+        let opened = Input::open(input, None, &self.manner.stop, &manner.clock)?;
+        let tally = Tally::new(name.clone(), input.protocol(), opened.links());
         let tally = Arc::new(tally);
         self.tallies.add(Arc::clone(&tally));
-        let carrier = Carrier::new(name.clone(), self.manner.clone(), tally);
+        let carrier = Carrier::new(name.clone(), manner, tally);
         let results = self.results.0.clone();
         let thread = std::thread::Builder::new().name("stream".to_owned());
-        let name = name.clone();
+        let (name, its_outputs) = (name.clone(), outputs.clone());
+        let (its_stop, all_stop) = (stop.clone(), self.manner.stop.clone());
         let thread = thread.spawn(move || {
-            let outcome = carrier.run(source, &mut outputs);
-            // Close the outputs before the main thread ends.
-            drop(outputs);
-            let _ = results.send((name, Some(outcome)));
+            let outcome = carrier.run(opened, &its_outputs);
+            // A stream that its owner has taken away does not end the program.
+            let is_removed = its_stop.is_stopped() && !all_stop.is_stopped();
+            let _ = results.send((name, (!is_removed).then_some(outcome)));
         });
-        self.others.push(thread.context("cannot start a thread")?);
+        self.others.push(OtherStream {
+            source: source.clone(),
+            outputs,
+            stop,
+            thread: thread.context("cannot start a thread")?,
+        });
         self.open_count += 1;
         Ok(())
     }
@@ -489,20 +394,27 @@ impl Studio<'_> {
             return Ok(());
         }
         let names = self.destinations.of(name)?;
-        let mut outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
-        let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Reception)>();
+        let outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
+        let its_outputs = outputs.clone();
+        let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Steering, Reception)>();
         let (manner, results) = (self.manner.clone(), self.results.0.clone());
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let thread = thread.spawn(move || {
-            for (name, share, reception) in receptions {
+            for (name, share, steering, reception) in receptions {
                 let place = name.clone();
-                let session = Session::new(name, share, &reception, &mut outputs, &manner);
+                let session =
+                    Session::new(name, share, &reception, &its_outputs, steering, &manner);
                 // The main thread ends last.
                 let _ = results.send((place, session.run()));
             }
         });
         let thread = thread.context("cannot start a thread")?;
-        self.streams.insert(owner, Worker { sessions, thread });
+        let worker = Worker {
+            sessions,
+            outputs,
+            thread,
+        };
+        self.streams.insert(owner, worker);
         Ok(())
     }
 
@@ -523,6 +435,7 @@ impl Studio<'_> {
                 if self.open_count == 0 && self.worst.is_none() && !is_last {
                     print::note("stopped; no session is open");
                 }
+                self.others.iter().for_each(|other| other.stop.stop());
                 self.receiver.inspect(|receiver| receiver.close());
             } else if is_last {
                 break;
@@ -559,8 +472,9 @@ impl Studio<'_> {
             self.open_count += 1;
             self.returns.add(name.clone(), reception.return_path());
             let share = Share::new(of, self.allowances.clone());
+            let steering = self.controlled.begin(&name, &reception);
             // A thread that panicked has printed why.
-            let _ = worker.sessions.send((name, share, reception));
+            let _ = worker.sessions.send((name, share, steering, reception));
         }
     }
 
@@ -569,6 +483,9 @@ impl Studio<'_> {
         let mut is_over = false;
         while let Ok((name, outcome)) = self.results.1.try_recv() {
             self.places.leave(&name);
+            if !self.places.has(&name) {
+                self.controlled.end(&name);
+            }
             self.open_count -= 1;
             is_over |= outcome.is_some();
             if let Some(Err(error)) = outcome {
@@ -585,6 +502,7 @@ impl Studio<'_> {
     /// Checks the file of senders and the load of the machine.
     fn look(&mut self) {
         let now = self.manner.clock.now();
+        self.follow_orders(now);
         self.take_pairing_outcomes(now);
         for (name, reception) in self.held.take_due(now) {
             self.places.leave(&name);

@@ -1,5 +1,6 @@
 //! `anabranch send`.
 
+mod control;
 mod feeder;
 mod outbox;
 mod path_manager;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
-use anabranch_core::{MediaConfig, PathId, SourceLimits};
+use anabranch_core::{MediaConfig, PathId, ReceivedFrame, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender};
 use anabranch_observe::service;
@@ -24,6 +25,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, Duration, Instant};
 use anyhow::bail;
 
+use crate::config::Reload;
 use crate::delivery::Delivery;
 use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, describe_latency};
@@ -34,11 +36,13 @@ use crate::overload::OverloadWatch;
 use crate::path_reports::{PathReports, session_message};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
+use crate::remote_control;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stale_frames::StaleFrames;
 use crate::summary::{self, End, Meter};
 use crate::target::EncoderArguments;
+use control::{Panel, Remote, TargetRange};
 use feeder::{Feeder, longest_growth};
 use outbox::Outbox;
 use path_manager::{PathManager, SharedNames};
@@ -168,6 +172,10 @@ pub(crate) struct Arguments {
     /// as this end prints the receiver's.
     #[arg(long, value_name = "FILE|-")]
     messages: Option<PathBuf>,
+    /// The receiver's owner may switch paths off and on, change their limits, the range of the
+    /// target and the latency. Each change is printed, and an event.
+    #[arg(long)]
+    remote_control: bool,
     /// Frames older than this are not sent, whatever the latency; key frames always are.
     #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
     #[arg(alias = "deadline")]
@@ -208,7 +216,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
     config.tcp = arguments.paths.tcp();
+    config.takes_requests = arguments.remote_control;
+    let reload = Reload::of_program(arguments.observe.config.as_deref())?;
     let frame_lifetime = config.transport.media.deadline;
+    let range = TargetRange::of(config.transport.media.source);
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let _target_reports = outlets.start_for(&sender, clock)?;
@@ -237,6 +248,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         is_key_wanted: Arc::default(),
         frame_lifetime,
         observation,
+        range,
+        reload,
+        remote: Remote::new(arguments.remote_control),
+        keeps_lifetime: arguments.frame_lifetime.is_some(),
     };
     session.run(input)
 }
@@ -336,6 +351,12 @@ struct Session<'a> {
     /// Time in which frames must arrive if no latency is agreed on.
     frame_lifetime: Duration,
     observation: Observation,
+    /// Range of the target, if the encoder follows it.
+    range: Option<TargetRange>,
+    reload: Reload,
+    remote: Remote,
+    /// Whether frames have a lifetime of their own.
+    keeps_lifetime: bool,
 }
 
 impl Session<'_> {
@@ -442,7 +463,31 @@ impl Session<'_> {
         }
     }
 
+    /// Returns the parts that can be changed, the receiver's right, and the observer of changes.
+    fn panel(&mut self) -> (Panel<'_>, &mut Remote, &Observation) {
+        let panel = Panel {
+            sender: self.sender,
+            paths: &mut self.path_manager,
+            range: &mut self.range,
+            reload: &mut self.reload,
+            keeps_lifetime: self.keeps_lifetime,
+        };
+        (panel, &mut self.remote, &self.observation)
+    }
+
+    /// Follows a request of the receiver, if the owner allows it, and answers.
+    fn follow_receiver(&mut self, frame: &[u8]) {
+        let now = self.clock.now();
+        let (mut panel, remote, observation) = self.panel();
+        let answer = remote.follow(now, frame, &mut panel, observation);
+        if let Some(answer) = answer {
+            self.outbox.push(answer, self.sender);
+        }
+    }
+
     fn tend_paths(&mut self, now: Instant) {
+        let (mut panel, _, observation) = self.panel();
+        panel.follow(observation);
         let replaced = self.path_manager.tend(now, self.sender, &self.observation);
         // The old path's state says nothing about the new one.
         replaced.for_each(|index| self.path_reports.forget(index));
@@ -499,6 +544,18 @@ impl Session<'_> {
         }
     }
 
+    /// Takes a frame of the receiver: a message, a request, or a part of the return feed.
+    fn take_frame(&mut self, frame: &ReceivedFrame) {
+        if let Some(text) = message::text(&frame.bytes) {
+            let lines = self.printed.lines(self.clock.now(), &text);
+            lines.for_each(print::note);
+        } else if remote_control::is_begun_by(&frame.bytes) {
+            self.follow_receiver(&frame.bytes);
+        } else if let Some(feed) = &self.return_feed {
+            feed.push(frame.clone());
+        }
+    }
+
     /// Prints events and statistics until the session is over.
     fn wait_ended(&mut self) -> Ended {
         loop {
@@ -507,16 +564,7 @@ impl Session<'_> {
                 Ok(Event::PathState { path, state }) => {
                     self.path_reports.on_change(path, state, self.clock.now());
                 }
-                Ok(Event::FrameReceived(frame)) => match message::text(&frame.bytes) {
-                    Some(text) => {
-                        let lines = self.printed.lines(self.clock.now(), &text);
-                        lines.for_each(print::note);
-                    }
-                    None => self
-                        .return_feed
-                        .iter()
-                        .for_each(|feed| feed.push(frame.clone())),
-                },
+                Ok(Event::FrameReceived(frame)) => self.take_frame(&frame),
                 Ok(event) => self.print_event(&event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,

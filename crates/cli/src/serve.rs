@@ -1,6 +1,9 @@
 //! `anabranch serve`: the server of tunnels.
 
+mod doors;
+
 use core::time::Duration as StdDuration;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,7 +12,7 @@ use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
-use anabranch_observe::{Look, Observation, StandardOutput};
+use anabranch_observe::{Look, StandardOutput};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -19,22 +22,22 @@ use anabranch_tunnel::tun;
 use anabranch_tunnel::tun::host::nat::Nat;
 use anabranch_tunnel::udp::server;
 use anabranch_tunnel::{Destination, Target, streams};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Duration;
 use anyhow::ensure;
 
 use crate::allowed::{AllowList, Allowed, Door};
 use crate::command_line::{allow_many_files, describe_tcp, listen_addr, tcp_addr};
+use crate::config::Reload;
 use crate::keygen::{discreet, read_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
+use doors::Doors;
 
 /// Time between the main thread's checks while it waits for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
-/// Time between checks of the file of proxies.
-const FILE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of proxies with sessions.
 const MAX_SESSIONS: usize = 10_000;
 
@@ -171,52 +174,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         policy: &policy,
         gate: gate.as_deref(),
         observation: &observed,
+        kept_out: BTreeMap::new(),
+        reload: Reload::of_program(arguments.observe.config.as_deref())?,
     };
     let slowness = watch(arguments, doors, &events, &stop, &clock);
     slowness.summary().into_iter().for_each(print::note);
     Ok(())
-}
-
-/// Access control of proxies.
-struct Doors<'a> {
-    server: &'a StreamServer,
-    policy: &'a Policy,
-    gate: Option<&'a tun::server::Gate>,
-    observation: &'a Observation,
-    allowed: AllowList,
-    /// Time of the next check of the file of proxies.
-    look_at: Instant,
-}
-
-impl Doors<'_> {
-    /// Admits the peers of the list, and ends the sessions of others.
-    fn set_allowed(&self) {
-        let list = &self.allowed;
-        // The policy is set first, because a session takes a moment to end.
-        self.policy.set_allowed(&list.tunnel_peers());
-        self.server.set_places(list.places());
-        self.server.set_allowed(&list.keys());
-        if let Some(gate) = self.gate {
-            gate.set_allowed(&list.keys());
-        }
-    }
-
-    /// Reads the file of proxies again if it has changed.
-    fn look(&mut self, now: Instant) {
-        if now < self.look_at {
-            return;
-        }
-        self.look_at = now + FILE_INTERVAL;
-        match self.allowed.refresh() {
-            Ok(false) => {}
-            Ok(true) => {
-                self.set_allowed();
-                let count = self.allowed.all().len();
-                print::note(format_args!("{count} proxies are let in"));
-            }
-            Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
-        }
-    }
 }
 
 /// Parses a host and a port.

@@ -124,6 +124,12 @@ impl EncoderArguments {
         }
     }
 
+    /// Returns the range that is given.
+    pub(crate) fn range(&self) -> Option<(DataRate, DataRate)> {
+        let range = self.target.encoder_range?;
+        Some((range.min, range.max))
+    }
+
     /// Returns whether an encoder receives the target.
     pub(crate) fn informs(&self) -> bool {
         !self.target.target_to.is_empty() || self.encode.is_some()

@@ -101,6 +101,42 @@ impl Caps {
         Some(self.entries.swap_remove(at))
     }
 
+    /// Sets, changes or removes the cap of a path that has carried bytes already. Returns whether it
+    /// is used up.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn set(
+        &mut self,
+        path: usize,
+        name: &str,
+        cap: Option<ByteCount>,
+        seen: &PathSnapshot,
+    ) -> anyhow::Result<bool> {
+        let Some(ByteCount(bytes)) = cap else {
+            if let Some(entry) = self.take(path) {
+                self.retire(entry, seen);
+            }
+            return Ok(false);
+        };
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.path == path) {
+            entry.cap = bytes;
+            entry.used = Use::of(entry.total, bytes);
+            return Ok(entry.used == Use::All);
+        }
+        let is_used_up = self.add(path, name, ByteCount(bytes))?;
+        if let Some(entry) = self.entries.last_mut() {
+            entry.counted = carried_bytes(seen);
+        }
+        Ok(is_used_up)
+    }
+
+    /// Returns whether a path has carried its cap.
+    pub(crate) fn is_used_up(&self, path: usize) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.path == path && entry.used == Use::All)
+    }
+
     /// Counts a path again after [`take`](Self::take).
     pub(crate) fn put_back(&mut self, entry: Entry) {
         self.entries.push(entry);
@@ -307,6 +343,24 @@ mod tests {
         // The modem is plugged in again.
         assert!(!caps.add(2, "enx1", ByteCount(951)).unwrap());
         assert!(caps.add(3, "enx1", ByteCount(950)).unwrap());
+    }
+
+    #[test]
+    fn a_cap_that_comes_later_counts_from_then_on_and_may_be_raised() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
+        let path = |bytes| seen(bytes).paths.remove(0);
+        let cap = |bytes| Some(ByteCount(bytes));
+        assert!(!caps.set(0, "wwan0", cap(1_000), &path(5_000)).unwrap());
+        caps.update(Instant::from_secs(1), &seen(5_900)).unwrap();
+        assert!(caps.set(0, "wwan0", cap(900), &path(5_900)).unwrap());
+        assert!(caps.is_used_up(0));
+        assert!(!caps.set(0, "wwan0", cap(901), &path(5_900)).unwrap());
+        assert!(!caps.set(0, "wwan0", None, &path(5_950)).unwrap());
+        assert_eq!(caps.volumes().count(), 0);
+        caps.update(Instant::from_secs(9), &seen(7_000)).unwrap();
+        let totals = add_to(&folder.path().join(FILE), &[]).unwrap();
+        assert_eq!(totals["wwan0"], 950, "the rest of the cap's time is kept");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Two fast paths, one of them metered: the additional bytes needed to avoid the metered one, and
 //! the frames that come late.
 
-use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
+use anabranch_core::{Config, MediaConfig, PathId, PathOptions, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::support::{self, Network, TestPath};

@@ -122,6 +122,17 @@ impl Playout {
         }
     }
 
+    /// Changes the delay of frames from now on. The picture halts or jumps by the difference.
+    pub fn set_buffer(&mut self, buffer: JitterBuffer) {
+        self.buffer = buffer;
+        self.player.set_buffer(buffer);
+    }
+
+    /// Sets whether the output shows when the bytes of a frame leave, for later frames.
+    pub fn set_spread(&mut self, is_spread: bool) {
+        self.is_spread = is_spread;
+    }
+
     /// Takes the next frame in order.
     pub fn push(&mut self, now: Instant, frame: ReceivedFrame) {
         let ReceivedFrame {

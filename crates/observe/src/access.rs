@@ -61,6 +61,11 @@ pub(super) enum Access {
 }
 
 impl Token {
+    /// Returns the value of a header `Authorization` with the token.
+    pub fn to_bearer(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
     /// Returns the right of a request to the server at this port. Cookies do not distinguish ports,
     /// so the cookie's name does.
     pub(super) fn access<B>(&self, request: &Request<B>, port: u16) -> Access {

@@ -28,7 +28,7 @@ const OWN: &str = "its address is this machine's own, and no rule names it";
 pub struct Policy {
     forward: Option<Target>,
     /// Rules for peers without their own.
-    connect: Arc<[Destination]>,
+    connect: RwLock<Arc<[Destination]>>,
     /// Rules of each allowed peer.
     peers: RwLock<BTreeMap<PublicKey, Arc<[Destination]>>>,
     resolver: Resolver,
@@ -68,7 +68,7 @@ impl Policy {
     ) -> Self {
         let policy = Policy {
             forward,
-            connect: connect.into(),
+            connect: RwLock::new(connect.into()),
             peers: RwLock::default(),
             resolver: Resolver::of_system(),
             surroundings: CurrentSurroundings::default(),
@@ -78,11 +78,19 @@ impl Policy {
         policy
     }
 
+    /// Sets the rules for peers without their own, from the next
+    /// [`set_allowed`](Self::set_allowed) on.
+    pub fn set_connect(&self, connect: Vec<Destination>) {
+        *self.connect.write().unwrap_or_else(PoisonError::into_inner) = connect.into();
+    }
+
     /// Serves these peers by their rules, and no others. Open connections are kept.
     pub fn set_allowed(&self, allowed: &[Peer]) {
+        let common = self.connect.read().unwrap_or_else(PoisonError::into_inner);
+        let common = Arc::clone(&common);
         let rules = allowed.iter().map(|allowed| {
             let its = allowed.connect.as_ref();
-            let rules = its.map_or_else(|| Arc::clone(&self.connect), |its| its.as_slice().into());
+            let rules = its.map_or_else(|| Arc::clone(&common), |its| its.as_slice().into());
             (allowed.key, rules)
         });
         *self.peers.write().unwrap_or_else(PoisonError::into_inner) = rules.collect();

@@ -93,6 +93,11 @@ impl Player {
         }
     }
 
+    /// Changes the jitter buffer. Frames that wait for their display follow it.
+    pub fn set_buffer(&mut self, buffer: JitterBuffer) {
+        self.delay = PlayoutDelay::new(buffer);
+    }
+
     /// Takes the next frame at the time at which it is handed out, complete, or given up. It is
     /// displayed at its time, or at once if that has passed, but not before the last frame.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> DisplayOutcome {

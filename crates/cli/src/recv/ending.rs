@@ -12,15 +12,17 @@ impl Studio<'_> {
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         let workers = std::mem::take(&mut self.streams).into_values();
         // All streams end together: a thread ends when its channel is dropped.
+        // The outputs end with the last of their owners, the thread.
         let threads: Vec<_> = workers.map(|worker| worker.thread).collect();
         let clock = self.manner.clock;
         threads.into_iter().for_each(|thread| join(thread, &clock));
         if !self.others.is_empty() {
             self.manner.stop.stop();
         }
-        self.others
-            .drain(..)
-            .for_each(|thread| join(thread, &clock));
+        self.others.iter().for_each(|other| other.stop.stop());
+        for other in self.others.drain(..) {
+            join(other.thread, &clock);
+        }
         self.take_results();
         self.worst.take().map_or(Ok(()), Err)
     }

@@ -141,7 +141,7 @@ impl Carrier {
     }
 
     /// Carries the stream until the program is stopped.
-    pub(super) fn run(mut self, input: Input, outputs: &mut Outputs) -> Outcome {
+    pub(super) fn run(mut self, input: Input, outputs: &Outputs) -> Outcome {
         let Manner {
             clock,
             stop,

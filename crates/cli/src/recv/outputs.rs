@@ -1,64 +1,40 @@
 //! A stream's outputs. Each of several outputs has a thread. An output that blocks, for example a
-//! pipe whose reader sleeps, does not delay the others.
+//! pipe whose reader sleeps, does not delay the others. Outputs join and leave while the stream
+//! runs.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+mod lane;
 
-use anabranch_mpegts_io::{Output, OutputEvent, OutputName, Piece, RetriedOutput, Rotation};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use anabranch_mpegts_io::{OutputName, Piece, Rotation};
 use anabranch_net::Clock;
-use anabranch_observe::{Observation, StreamEvent};
+use anabranch_observe::control::OutputState;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anabranch_units::Instant;
-use anyhow::{Context, anyhow};
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, anyhow, bail};
 
-use super::receivers;
 use super::stream::Manner;
 use crate::allowed::StreamName;
+use lane::{Lane, LaneMessage, Writer};
 
-/// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
-/// seconds and more.
-const MAX_WAITING: usize = 8_192;
+/// Longest wait for a stream that writes its only output: a pipe may sleep.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Pause between two attempts.
+const PAUSE: core::time::Duration = core::time::Duration::from_millis(10);
 
-/// Outputs of a stream.
-pub(super) enum Outputs {
-    /// A single output, which the stream waits for.
-    One(Box<Writer>),
-    /// Several outputs, which do not wait for each other.
-    Several(Vec<Lane>),
-}
+/// Outputs of a stream, which its thread writes and the main thread may change.
+#[derive(Clone)]
+pub(super) struct Outputs(Arc<Mutex<OutputSet>>);
 
-/// An output with its failure reports.
-pub(super) struct Writer {
-    output: RetriedOutput,
-    name: String,
-    /// Name of the stream. Observers read it: outputs may be shared.
-    stream: Arc<Mutex<String>>,
-    failure: SharedFailure,
-    observation: Arc<Observation>,
-}
-
-/// Reason why an output is not written now.
-#[derive(Clone, Debug, Default)]
-struct SharedFailure(Arc<Mutex<Option<String>>>);
-
-/// One of several outputs.
-pub(super) struct Lane {
-    name: String,
-    /// Queue; `None` at the end.
-    queue: Option<SyncSender<LaneMessage>>,
-    is_watched: bool,
-    thread: Option<JoinHandle<()>>,
-    failure: SharedFailure,
-    dropped_count: u64,
-}
-
-/// Message to a lane.
-#[derive(Clone, Debug)]
-enum LaneMessage {
-    SessionBegins(StreamName, Instant),
-    Piece(Arc<Piece>),
+/// The outputs at one moment.
+struct OutputSet {
+    /// A single output of the command line, which the stream waits for.
+    only: Option<Box<Writer>>,
+    /// The others, which do not wait for each other.
+    lanes: Vec<Lane>,
+    /// Stream whose session was the last to begin.
+    session: Option<StreamName>,
 }
 
 impl Outputs {
@@ -72,31 +48,59 @@ impl Outputs {
         stream: &StreamName,
         manner: &Manner,
     ) -> anyhow::Result<Self> {
+        let mut set = OutputSet {
+            only: None,
+            lanes: Vec::new(),
+            session: None,
+        };
         if let [name] = names {
             let writer = Writer::open(name, rotation, stream, manner)?;
-            return Ok(Outputs::One(Box::new(writer)));
+            set.only = Some(Box::new(writer));
+        } else {
+            let open = |name| Lane::open(name, rotation, stream, manner);
+            set.lanes = names.iter().map(open).collect::<anyhow::Result<_>>()?;
         }
-        let open = |name| Lane::open(name, rotation, stream, manner);
-        let lanes = names.iter().map(open).collect::<anyhow::Result<_>>()?;
-        Ok(Outputs::Several(lanes))
+        Ok(Outputs(Arc::new(Mutex::new(set))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OutputSet> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the stream's thread, but not for a pipe that sleeps.
+    ///
+    /// # Errors
+    /// The stream's thread writes all the time.
+    fn lock_soon(&self, clock: &Clock) -> anyhow::Result<MutexGuard<'_, OutputSet>> {
+        let give_up_at = clock.now() + PATIENCE;
+        loop {
+            match self.0.try_lock() {
+                Ok(set) => return Ok(set),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if clock.now() >= give_up_at => {
+                    bail!("its output takes nothing now: try again when it is read")
+                }
+                Err(TryLockError::WouldBlock) => std::thread::park_timeout(PAUSE),
+            }
+        }
     }
 
     /// Returns whether somebody may watch the bytes on arrival.
     pub(super) fn are_watched(&self) -> bool {
-        match self {
-            Outputs::One(writer) => writer.output.is_watched(),
-            Outputs::Several(lanes) => lanes.iter().any(|lane| lane.is_watched),
-        }
+        let set = self.lock();
+        let mut only = set.only.iter();
+        only.any(|writer| writer.output.is_watched())
+            || set.lanes.iter().any(|lane| lane.is_watched)
     }
 
-    pub(super) fn begin_session(&mut self, stream: &StreamName, now: Instant) {
-        match self {
-            Outputs::One(writer) => writer.begin_session(stream, now),
-            Outputs::Several(lanes) => {
-                let announce =
-                    |lane: &mut Lane| lane.send(LaneMessage::SessionBegins(stream.clone(), now));
-                lanes.iter_mut().for_each(announce);
-            }
+    pub(super) fn begin_session(&self, stream: &StreamName, now: Instant) {
+        let mut set = self.lock();
+        set.session = Some(stream.clone());
+        if let Some(writer) = &mut set.only {
+            writer.begin_session(stream, now);
+        }
+        for lane in &mut set.lanes {
+            lane.send(LaneMessage::SessionBegins(stream.clone(), now));
         }
     }
 
@@ -105,18 +109,25 @@ impl Outputs {
     /// # Errors
     /// The only output, or all of several, can never be written again: standard output has no
     /// reader any more.
-    pub(super) fn write(&mut self, piece: Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
-        let lanes = match self {
-            Outputs::One(writer) => return writer.write(&piece, clock, stop),
-            Outputs::Several(lanes) => lanes,
-        };
-        let piece = Arc::new(piece);
+    pub(super) fn write(&self, piece: Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+        let mut set = self.lock();
+        let OutputSet { only, lanes, .. } = &mut *set;
+        let (piece, now) = (Arc::new(piece), clock.now());
         for lane in lanes.iter_mut() {
-            lane.send(LaneMessage::Piece(Arc::clone(&piece)));
+            lane.send_piece(&piece, now);
         }
-        match lanes.iter().all(|lane| lane.queue.is_none()) {
-            true => self.check(),
-            false => Ok(()),
+        let are_all_over = lanes.iter().all(|lane| lane.queue.is_none());
+        let Some(writer) = only else {
+            let has_none = are_all_over && !lanes.is_empty();
+            return if has_none { set.check() } else { Ok(()) };
+        };
+        match writer.write(&piece, clock, stop) {
+            Err(error) if !are_all_over => {
+                print::warn(format_args!("{error:#}; the other outputs go on"));
+                *only = None;
+                Ok(())
+            }
+            written => written,
         }
     }
 
@@ -125,193 +136,121 @@ impl Outputs {
     /// # Errors
     /// The only output, or each of several, fails now.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let failures: Option<Vec<String>> = match self {
-            Outputs::One(writer) => writer.failure.get().map(|failure| vec![failure]),
-            Outputs::Several(lanes) => lanes.iter().map(|lane| lane.failure.get()).collect(),
+        self.lock().check()
+    }
+
+    /// Adds an output. A recording begins with the next key frame.
+    ///
+    /// # Errors
+    /// It cannot be opened, or there is one of this name.
+    pub(super) fn add(
+        &self,
+        name: &OutputName,
+        rotation: Option<Rotation>,
+        stream: &StreamName,
+        manner: &Manner,
+        is_recording: bool,
+    ) -> anyhow::Result<()> {
+        let shown = name.to_string();
+        let has_it = |set: &OutputSet| set.states().any(|state| state.output == shown);
+        if has_it(&*self.lock_soon(&manner.clock)?) {
+            bail!("there is an output {shown} already");
+        }
+        let mut lane = Lane::open(name, rotation, stream, manner)?;
+        lane.is_recording = is_recording;
+        let now = manner.clock.now();
+        if is_recording {
+            lane.await_key(now);
+        }
+        let mut set = self.lock_soon(&manner.clock)?;
+        if let Some(session) = &set.session {
+            lane.send(LaneMessage::SessionBegins(session.clone(), now));
+        }
+        set.lanes.push(lane);
+        Ok(())
+    }
+
+    /// Removes an output. Its thread writes the rest of its queue.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub(super) fn remove(&self, shown: &str, clock: &Clock) -> anyhow::Result<()> {
+        let mut set = self.lock_soon(clock)?;
+        let has_name = |writer: &Box<Writer>| writer.name == shown;
+        if let Some(writer) = set.only.take_if(|writer| has_name(writer)) {
+            drop(set);
+            return end_apart(writer);
+        }
+        let Some(at) = set.lanes.iter().position(|lane| lane.name == shown) else {
+            let known: Vec<String> = set.states().map(|state| state.output).collect();
+            bail!("there is no output {shown}: there are {}", known.join(", "));
         };
+        let lane = set.lanes.remove(at);
+        drop(set);
+        end_apart(lane)
+    }
+
+    /// Returns the name of the recording that was started last, if it goes on.
+    pub(super) fn recording(&self) -> Option<String> {
+        let set = self.lock();
+        let mut lanes = set.lanes.iter().rev();
+        let recording = lanes.find(|lane| lane.is_recording)?;
+        Some(recording.name.clone())
+    }
+
+    /// Returns the outputs.
+    pub(super) fn states(&self) -> Vec<OutputState> {
+        self.lock().states().collect()
+    }
+}
+
+/// Ends an output in a thread of its own: ends of SRT outputs take a while, and a pipe may sleep.
+fn end_apart(output: impl Send + 'static) -> anyhow::Result<()> {
+    let thread = std::thread::Builder::new().name("output".to_owned());
+    let ending = thread.spawn(move || drop(output));
+    ending.map(drop).context("cannot start a thread")
+}
+
+impl OutputSet {
+    fn states(&self) -> impl Iterator<Item = OutputState> {
+        let state = |name: &String, recording| OutputState {
+            output: name.clone(),
+            recording,
+        };
+        let only = self
+            .only
+            .iter()
+            .map(move |writer| state(&writer.name, false));
+        let lanes = self.lanes.iter();
+        only.chain(lanes.map(move |lane| state(&lane.name, lane.is_recording)))
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let only = self.only.iter().map(|writer| writer.failure.get());
+        let all = only.chain(self.lanes.iter().map(|lane| lane.failure.get()));
+        let failures: Option<Vec<String>> = all.collect();
         match failures {
-            Some(failures) => Err(anyhow!(failures.join("; "))),
-            None => Ok(()),
+            Some(failures) if !failures.is_empty() => Err(anyhow!(failures.join("; "))),
+            _ => Ok(()),
         }
     }
 }
 
-impl Writer {
-    fn open(
-        name: &OutputName,
-        rotation: Option<Rotation>,
-        stream: &StreamName,
-        manner: &Manner,
-    ) -> anyhow::Result<Self> {
-        let Manner { clock, stop, .. } = manner;
-        let output = Output::open(name, rotation, clock, stop)?;
-        let receivers = output.receivers();
-        let (name, stream) = (name.to_string(), stream.as_str().to_owned());
-        let stream = Arc::new(Mutex::new(stream));
-        if let Some(receivers) = receivers {
-            let look = receivers::look(name.clone(), Arc::clone(&stream), receivers, *clock);
-            manner.observation.watch_output(look);
-        }
-        Ok(Writer {
-            output: RetriedOutput::new(output),
-            name,
-            stream,
-            failure: SharedFailure::default(),
-            observation: Arc::clone(&manner.observation),
-        })
-    }
-
-    fn begin_session(&mut self, stream: &StreamName, now: Instant) {
-        let mut current = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        stream.as_str().clone_into(&mut current);
-        drop(current);
-        self.output.begin_session(now);
-    }
-
-    fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
-        match self.output.write(piece, clock, stop) {
-            Ok(None) => Ok(()),
-            Ok(Some(event)) => {
-                self.announce(&event);
-                Ok(())
-            }
-            Err(error) => {
-                self.failure.set(Some(format!("{error:#}")));
-                Err(error)
-            }
-        }
-    }
-
-    fn announce(&self, event: &OutputEvent) {
-        let name = &self.name;
-        match event {
-            OutputEvent::Failed { reason } => {
-                self.failure.set(Some(reason.clone()));
-                print::warn(event);
-            }
-            OutputEvent::Resumed { .. } => {
-                self.failure.set(None);
-                print::note(format_args!("output {name} {event}"));
-            }
-        }
-        let happening = happening(name, event);
-        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        self.observation.on_stream_event(&stream, happening);
-    }
-}
-
-/// Returns the event of an output, for statistics and commands.
-fn happening(output: &str, event: &OutputEvent) -> StreamEvent {
-    let output = output.to_owned();
-    match event {
-        OutputEvent::Failed { reason } => StreamEvent::OutputFailed {
-            output,
-            reason: reason.clone(),
-        },
-        OutputEvent::Resumed {
-            failed_for,
-            left_out_bytes,
-        } => StreamEvent::OutputResumed {
-            output,
-            failed_for_s: failed_for.as_secs_f64(),
-            left_out_bytes: *left_out_bytes,
-        },
-    }
-}
-
-impl SharedFailure {
-    fn get(&self) -> Option<String> {
-        let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.clone()
-    }
-
-    fn set(&self, failure: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-    }
-}
-
-impl Lane {
-    fn open(
-        name: &OutputName,
-        rotation: Option<Rotation>,
-        stream: &StreamName,
-        manner: &Manner,
-    ) -> anyhow::Result<Self> {
-        // Rotation applies to files only; a player beside a recording is allowed.
-        let rotation = rotation.filter(|_| matches!(name, OutputName::File(_)));
-        let mut writer = Writer::open(name, rotation, stream, manner)?;
-        let (name, failure) = (writer.name.clone(), writer.failure.clone());
-        let is_watched = writer.output.is_watched();
-        let (clock, stop) = (manner.clock, manner.stop.clone());
-        let (queue, messages): (_, Receiver<LaneMessage>) = sync_channel(MAX_WAITING);
-        let thread = std::thread::Builder::new().name("output".to_owned());
-        let thread = thread.spawn(move || {
-            for message in messages {
-                let written = match message {
-                    LaneMessage::SessionBegins(stream, now) => {
-                        writer.begin_session(&stream, now);
-                        Ok(())
-                    }
-                    LaneMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
-                };
-                if let Err(error) = written {
-                    print::warn(format_args!("{error:#}; the other outputs go on"));
-                    return;
-                }
-            }
-        });
-        Ok(Lane {
-            name,
-            queue: Some(queue),
-            is_watched,
-            thread: Some(thread.context("cannot start a thread")?),
-            failure,
-            dropped_count: 0,
-        })
-    }
-
-    fn send(&mut self, message: LaneMessage) {
-        let Some(queue) = &self.queue else { return };
-        match queue.try_send(message) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                if self.dropped_count == 0 {
-                    let name = &self.name;
-                    print::warn(format_args!(
-                        "{name} does not keep up with the stream: the excess is left out"
-                    ));
-                }
-                self.dropped_count += 1;
-            }
-            Err(TrySendError::Disconnected(_)) => self.queue = None,
-        }
-    }
-}
-
-impl Drop for Outputs {
+impl Drop for OutputSet {
     /// Ends all queues before the first thread is awaited: ends of SRT outputs take a while.
     fn drop(&mut self) {
-        if let Outputs::Several(lanes) = self {
-            lanes.iter_mut().for_each(|lane| lane.queue = None);
-        }
-    }
-}
-
-impl Drop for Lane {
-    /// Writes the queued pieces, so that files are complete when the program ends.
-    fn drop(&mut self) {
-        self.queue = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+        self.lanes.iter_mut().for_each(|lane| lane.queue = None);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::lane::MAX_WAITING;
     use super::*;
 
     fn open(names: &[OutputName]) -> (Outputs, Manner) {
         let manner = Manner {
-            buffer: None,
+            buffer: Arc::default(),
             report: None,
             keeps_listening: false,
             shows_names: false,
@@ -348,18 +287,16 @@ mod tests {
         // The reader has the pipe open and does not read.
         let reader = std::fs::File::options().read(true).write(true).open(&pipe);
         let names = [OutputName::File(pipe), OutputName::File(file.clone())];
-        let (mut outputs, Manner { clock, stop, .. }) = open(&names);
+        let (outputs, Manner { clock, stop, .. }) = open(&names);
         let count = MAX_WAITING as u64 + 1_000;
         for _ in 0..count {
             outputs.write(piece(), &clock, &stop).unwrap();
             // The file's thread gets the processor.
             std::thread::yield_now();
         }
-        let Outputs::Several(lanes) = &outputs else {
-            panic!("two outputs")
-        };
-        assert!(lanes[0].dropped_count > 0);
-        let dropped = lanes[1].dropped_count;
+        let dropped_counts = [0, 1].map(|index| outputs.lock().lanes[index].dropped_count);
+        assert!(dropped_counts[0] > 0);
+        let dropped = dropped_counts[1];
         stop.stop();
         drop(outputs);
         drop(reader);
@@ -371,7 +308,7 @@ mod tests {
     fn outputs_that_fail_do_not_end_the_session_and_are_told_at_its_end() {
         for count in [1, 2] {
             let names = vec![OutputName::File("/dev/full".into()); count];
-            let (mut outputs, Manner { clock, stop, .. }) = open(&names);
+            let (outputs, Manner { clock, stop, .. }) = open(&names);
             let give_up_at = clock.now() + anabranch_units::Duration::from_secs(10);
             while outputs.check().is_ok() {
                 outputs.write(piece(), &clock, &stop).unwrap();
@@ -387,12 +324,62 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.ts");
         let names = ["/dev/full".into(), file.clone()].map(OutputName::File);
-        let (mut outputs, Manner { clock, stop, .. }) = open(&names);
+        let (outputs, Manner { clock, stop, .. }) = open(&names);
         for _ in 0..100 {
             outputs.write(piece(), &clock, &stop).unwrap();
         }
         outputs.check().unwrap();
         drop(outputs);
         assert_eq!(file.metadata().unwrap().len(), 100 * 188 * 7);
+    }
+
+    #[test]
+    fn outputs_join_and_leave_and_a_recording_begins_with_a_key_frame() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("a.ts"), folder.path().join("b.ts"));
+        let (outputs, manner) = open(&[OutputName::File(first.clone())]);
+        let (clock, stop) = (manner.clock, manner.stop.clone());
+        let write = |is_key: bool| {
+            let piece = Piece {
+                begins_key_frame: is_key,
+                ..piece()
+            };
+            outputs.write(piece, &clock, &stop).unwrap();
+        };
+        let stream: StreamName = "camera".parse().unwrap();
+        outputs.begin_session(&stream, clock.now());
+        write(true);
+        let name = OutputName::File(second.clone());
+        outputs.add(&name, None, &stream, &manner, true).unwrap();
+        let twice = outputs.add(&name, None, &stream, &manner, true);
+        assert!(twice.unwrap_err().to_string().contains("already"));
+        write(false);
+        for _ in 0..3 {
+            write(true);
+        }
+        assert_eq!(outputs.recording(), Some(second.display().to_string()));
+        outputs
+            .remove(&first.display().to_string(), &clock)
+            .unwrap();
+        write(false);
+        let error = outputs.remove("udp://127.0.0.1:1", &clock).unwrap_err();
+        assert!(error.to_string().contains("b.ts"), "{error}");
+        assert_eq!(outputs.states().len(), 1);
+        outputs.check().unwrap();
+        drop(outputs);
+        let lengths = [first, second].map(|file| file.metadata().unwrap().len() / (188 * 7));
+        assert_eq!(lengths, [5, 4]);
+    }
+
+    #[test]
+    fn a_stream_without_outputs_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.ts");
+        let (outputs, manner) = open(&[OutputName::File(file.clone())]);
+        let (clock, stop) = (manner.clock, manner.stop.clone());
+        outputs.remove(&file.display().to_string(), &clock).unwrap();
+        outputs.write(piece(), &clock, &stop).unwrap();
+        outputs.check().unwrap();
+        assert!(!outputs.are_watched());
     }
 }

@@ -39,6 +39,11 @@ impl Places {
         Some(place)
     }
 
+    /// Returns whether a stream has a session.
+    pub(super) fn has(&self, place: &StreamName) -> bool {
+        self.0.contains_key(place)
+    }
+
     /// Ends a session of a stream, which is written completely.
     pub(super) fn leave(&mut self, place: &StreamName) {
         if let Some((_, open_count)) = self.0.get_mut(place) {

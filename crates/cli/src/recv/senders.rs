@@ -7,7 +7,8 @@ use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use anabranch_units::Instant;
 
-use super::{Native, Studio};
+use super::Studio;
+use super::plan::Native;
 use crate::command_line::describe_tcp;
 
 impl Native {
@@ -40,7 +41,9 @@ impl Studio<'_> {
     pub(super) fn use_list(&mut self, now: Instant) {
         if let Some(receiver) = self.receiver {
             receiver.set_places(self.allowed.places());
-            receiver.set_allowed(&self.allowed.keys());
+            let mut keys = self.allowed.keys();
+            keys.retain(|key| !self.controlled.is_kept_out(key));
+            receiver.set_allowed(&keys);
         }
         self.allowances.update(&self.allowed, now);
         self.publish_names();

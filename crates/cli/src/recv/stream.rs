@@ -1,7 +1,7 @@
 //! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
@@ -18,6 +18,7 @@ use anabranch_video::player::JitterBuffer;
 
 use super::allowance::Share;
 use super::outputs::Outputs;
+use super::steering::Steering;
 use crate::allowed::StreamName;
 use crate::delivery::Delivery;
 use crate::latency::describe_latency;
@@ -25,6 +26,7 @@ use crate::message;
 use crate::outages::Outages;
 use crate::overload::OverloadWatch;
 use crate::path_reports::PathReports;
+use crate::remote_control;
 use crate::slowness::{self, Slowness};
 use crate::summary::{self, End, Meter};
 
@@ -37,7 +39,8 @@ pub(super) type Outcome = anyhow::Result<()>;
 /// Settings that all streams share.
 #[derive(Clone)]
 pub(super) struct Manner {
-    pub(super) buffer: Option<JitterBuffer>,
+    /// This end's own choice, until the latency is changed.
+    pub(super) buffer: Arc<Mutex<Option<JitterBuffer>>>,
     /// Interval of lines about paths.
     pub(super) report: Option<Duration>,
     pub(super) keeps_listening: bool,
@@ -54,7 +57,8 @@ pub(super) struct Session<'a> {
     name: StreamName,
     share: Share,
     reception: &'a Reception,
-    outputs: &'a mut Outputs,
+    outputs: &'a Outputs,
+    steering: Steering,
     manner: &'a Manner,
     buffer: JitterBuffer,
     playout: Playout,
@@ -70,7 +74,8 @@ impl<'a> Session<'a> {
         name: StreamName,
         share: Share,
         reception: &'a Reception,
-        outputs: &'a mut Outputs,
+        outputs: &'a Outputs,
+        steering: Steering,
         manner: &'a Manner,
     ) -> Self {
         let now = manner.clock.now();
@@ -79,7 +84,8 @@ impl<'a> Session<'a> {
                 .latency()
                 .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
         };
-        let buffer = manner.buffer.unwrap_or_else(agreed);
+        let own = *manner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = own.unwrap_or_else(agreed);
         outputs.begin_session(&name, now);
         let is_spread = outputs.are_watched();
         Session {
@@ -87,6 +93,7 @@ impl<'a> Session<'a> {
             share,
             reception,
             outputs,
+            steering,
             manner,
             buffer,
             playout: Playout::new(buffer, is_spread, now),
@@ -113,11 +120,17 @@ impl<'a> Session<'a> {
                         lines.for_each(|line| self.note(line));
                         continue;
                     }
+                    if remote_control::is_begun_by(&frame.bytes) {
+                        self.steering.on_answer(&frame.bytes);
+                        continue;
+                    }
                     self.take(clock.now(), frame);
                 }
                 // A limit admits a frame when its length is known, and a message is read whole.
                 Ok(Event::FramePart(part)) => {
-                    let is_message = part.begin == 0 && message::is_begun_by(&part.bytes);
+                    let is_message = part.begin == 0
+                        && (message::is_begun_by(&part.bytes)
+                            || remote_control::is_begun_by(&part.bytes));
                     if !self.share.is_limited() && !is_message {
                         self.playout.push_part(part);
                     }
@@ -139,7 +152,12 @@ impl<'a> Session<'a> {
                 return Some(Err(error));
             }
             let now = clock.now();
+            if let Some(latency) = self.steering.take_latency() {
+                self.buffer = JitterBuffer::Fixed(latency);
+                self.playout.set_buffer(self.buffer);
+            }
             if self.overload.is_due(now) {
+                self.playout.set_spread(self.outputs.are_watched());
                 self.look(now, &self.reception.snapshot());
             }
             if self.meter.is_due(clock.now()) {

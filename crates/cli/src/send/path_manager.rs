@@ -3,6 +3,9 @@
 //! A session has at most [`PathId::LIMIT`] paths, and SRTLA fewer. `anabranch_net::Roster` decides
 //! which path gets which number.
 
+mod changes;
+
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::{PathCounters, PathId};
@@ -37,6 +40,10 @@ struct PathEntry {
     path: ClientPath,
     /// Whether the user marked it as metered.
     is_metered: bool,
+    /// Volume after which it stands by.
+    cap: Option<ByteCount>,
+    /// Whether the user has switched it off.
+    is_off: bool,
 }
 
 /// All paths, by their numbers.
@@ -49,6 +56,8 @@ pub(super) struct PathManager {
     names: Vec<String>,
     shared_names: SharedNames,
     caps: Option<Caps>,
+    /// Folder of the counts.
+    state: Option<PathBuf>,
     look_at: Instant,
     has_failed: bool,
     /// Present interfaces that are not paths, about which the user was warned.
@@ -103,6 +112,7 @@ impl PathManager {
             caps: may_count
                 .then(|| Caps::new(arguments.state()))
                 .transpose()?,
+            state: arguments.state(),
             look_at: clock.now() + LOOK_INTERVAL,
             has_failed: false,
             left_out: Vec::new(),
@@ -149,6 +159,8 @@ impl PathManager {
         Ok(PathEntry {
             path: named.present.path.clone(),
             is_metered,
+            cap: named.cap,
+            is_off: false,
         })
     }
 

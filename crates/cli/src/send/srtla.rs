@@ -208,6 +208,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         bail!("--duration is for the input test: only");
     }
     arguments.check()?;
+    arguments.observe.ensure_no_control("`send` to SRTLA")?;
     let (paths, parameters) = arguments.destinations()?;
     let encoder = arguments.target.encoder()?;
     let outlets = arguments.target.open(encoder.as_ref())?;

@@ -217,6 +217,7 @@ impl MediaSession {
     /// their paths joined.
     pub fn set_source(&mut self, source: SourceLimits) {
         Arc::make_mut(&mut self.config).media.source = source;
+        self.content.target.demand = None;
     }
 
     /// Returns the first frame of the peer that may still be handed out or given up. All before it

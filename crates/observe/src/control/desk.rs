@@ -78,7 +78,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Returns an order of the other end of a session.
+    /// Returns an order that did not come by HTTP: of the other end of a session, or of a signal.
     pub fn of_peer(change: Change, by: String) -> Order {
         Order {
             asked: Asked::Change(change),

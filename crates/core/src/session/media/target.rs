@@ -17,7 +17,7 @@ pub(super) struct Target {
     /// Encoder's share of the paths' bandwidth.
     fraction: f64,
     /// Inputs of the last target.
-    demand: Option<Demand>,
+    pub(super) demand: Option<Demand>,
     /// Rate of a source that does not follow the target.
     source_rate: SourceRate,
 }
