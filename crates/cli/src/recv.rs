@@ -194,14 +194,20 @@ pub(crate) struct Arguments {
     outputs: Vec<Destination>,
 }
 
+impl Arguments {
+    /// Lets the group read files, if it shall. Those that must stay private have modes of their own.
+    fn set_mode_of_files(&self) {
+        if self.group_readable {
+            umask(Mode::WGRP | Mode::RWXO);
+        }
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
-    if arguments.group_readable {
-        // Files that must stay private are made with a mode of their own.
-        umask(Mode::WGRP | Mode::RWXO);
-    }
+    arguments.set_mode_of_files();
     let clock = Clock::start();
     arguments.prepare()?;
     let reloads = Reloads::new(&arguments)?;
@@ -226,9 +232,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         observation: Arc::new(observed.start("recv", clock, look)?),
         slowness: Arc::default(),
     };
-    for pattern in plan.destinations.files() {
-        manner.observation.watch_recordings(pattern);
-    }
     let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
@@ -333,6 +336,9 @@ struct Studio<'a> {
 impl Studio<'_> {
     /// Opens the outputs of the known streams, so that errors are reported at the start.
     fn open_all(&mut self, others: &[OtherSource]) -> anyhow::Result<()> {
+        for pattern in self.destinations.files() {
+            self.manner.observation.watch_recordings(pattern);
+        }
         for OtherSource { name, .. } in others {
             let is_taken = self
                 .allowed

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use anabranch_controllers::by_name;
 use anabranch_core::{MediaConfig, PathId, ReceivedFrame, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
-use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender};
+use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender, Snapshot};
 use anabranch_observe::service;
 use anabranch_observe::{Look, Observation, StandardOutput, StreamEvent};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
@@ -414,6 +414,17 @@ impl Session<'_> {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
+        let seen = self.summarize();
+        if let Ok(fed) = &fed {
+            fed.notes().for_each(print::note);
+        }
+        let fed = fed?;
+        outcome(ended)?;
+        Delivery::of(End::Sender, &seen, fed.refused_count).check()
+    }
+
+    /// Prints the summary. Returns the session's last state.
+    fn summarize(&mut self) -> Snapshot {
         let seen = self.sender.snapshot();
         self.outages.see(&seen, self.clock.now());
         self.path_manager
@@ -429,12 +440,7 @@ impl Session<'_> {
             .departed()
             .into_iter()
             .for_each(print::note);
-        if let Ok(fed) = &fed {
-            fed.notes().for_each(print::note);
-        }
-        let fed = fed?;
-        outcome(ended)?;
-        Delivery::of(End::Sender, &seen, fed.refused_count).check()
+        seen
     }
 
     /// Waits for the session. Returns the reason if there is none.

@@ -188,9 +188,7 @@ fn two_pages_have_the_behaviour_of_a_session() {
     assert!(words <= 1_400, "{words} words are more than two pages");
     for page in ["session-rules.md", "path-rules.md"] {
         let details = fs::read_to_string(root.join("../../docs").join(page)).unwrap();
-        let headings = details
-            .lines()
-            .filter_map(|line| line.strip_prefix("### "));
+        let headings = details.lines().filter_map(|line| line.strip_prefix("### "));
         let anchors = headings.map(|heading| heading.to_lowercase().replace(' ', "-"));
         for anchor in anchors.filter(|anchor| anchor != "jitter") {
             assert!(

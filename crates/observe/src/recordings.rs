@@ -1,5 +1,6 @@
 //! Recordings of this program: the files that the names of its outputs describe, the newest first.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -68,15 +69,16 @@ impl Recordings {
         let patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
         let patterns = patterns.clone();
         let mut found: Vec<Recording> = Vec::new();
+        let mut paths = BTreeSet::new();
         let mut visited = 0;
         for pattern in &patterns {
             for recording in files_of(pattern, &mut visited) {
-                let is_new = found.iter().all(|known| known.name != recording.name);
-                if is_new {
+                if paths.insert(recording.path.clone()) {
                     found.push(recording);
                 }
             }
         }
+        distinguish(&mut found);
         found.sort_by(|a, b| {
             b.changed_at
                 .cmp(&a.changed_at)
@@ -119,6 +121,19 @@ impl Recordings {
             Ok((file, metadata.len()))
         } else {
             Err(io::ErrorKind::NotFound.into())
+        }
+    }
+}
+
+/// Gives files of the same name in several folders names of their own, in the order of the outputs.
+fn distinguish(found: &mut [Recording]) {
+    let mut taken = BTreeSet::new();
+    for recording in found {
+        let mut number = 2;
+        let plain = recording.name.clone();
+        while !taken.insert(recording.name.clone()) {
+            recording.name = format!("{number}/{plain}");
+            number += 1;
         }
     }
 }
@@ -294,6 +309,10 @@ mod tests {
             let (_, len) = recordings.open(name).unwrap();
             assert_eq!(len, bytes);
         }
+        fs::write(path("day/film.ts"), "another").unwrap();
+        recordings.add(path("day/film.ts"));
+        let both = names(&recordings);
+        assert!(both.contains(&"2/film.ts".to_owned()), "{both:?}");
         for name in [
             "secret.key",
             "../secret.key",

@@ -67,6 +67,9 @@ impl Writer {
     ) -> anyhow::Result<Self> {
         let Manner { clock, stop, .. } = manner;
         let output = Output::open(name, rotation, clock, stop)?;
+        if let OutputName::File(path) = name {
+            manner.observation.watch_recordings(path.clone());
+        }
         let receivers = output.receivers();
         let (name, stream) = (name.to_string(), stream.as_str().to_owned());
         let stream = Arc::new(Mutex::new(stream));
