@@ -35,6 +35,7 @@ mod nal;
 pub mod null_packets;
 #[cfg(feature = "codec")]
 mod openh264_options;
+pub mod parameters;
 pub mod picture;
 pub mod picture_types;
 pub mod player;

@@ -2,6 +2,7 @@
 //! carrying one verbatim, split at the access units of its video.
 
 mod clock;
+mod elementary;
 mod packet;
 mod pes;
 mod pictures;
@@ -10,9 +11,10 @@ mod tables;
 mod timeline;
 mod writer;
 
+pub use elementary::{ElementaryReader, ElementaryUnit, Track};
 pub use pictures::{ExtractedPicture, PictureExtractor};
 pub use splitter::{MAX_UNIT_LEN, PictureProgress, TransportUnit, TransportUnitSplitter};
-pub use tables::VideoCodec;
+pub use tables::{AudioCodec, VideoCodec};
 pub use writer::TransportStreamWriter;
 
 /// Length of a transport packet in bytes.

@@ -38,6 +38,61 @@ impl VideoCodec {
     }
 }
 
+/// Codec of an audio stream, as far as browsers are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AudioCodec {
+    /// AAC in ADTS frames (ISO/IEC 13818-7 annex B).
+    Aac,
+    /// Opus, with the control headers of its mapping to MPEG-TS.
+    Opus,
+    /// Sound of another kind.
+    Other,
+}
+
+/// Descriptor tag of a registration (§2.6.8), and the identifier of Opus.
+const REGISTRATION: u8 = 0x05;
+const OPUS: &[u8] = b"Opus";
+/// Stream type of private data in PES packets; a descriptor names it.
+const PRIVATE_DATA: u8 = 0x06;
+/// Descriptor tags of DVB's AC-3, enhanced AC-3, DTS and AAC (ETSI EN 300 468 table 12).
+const DVB_SOUNDS: [u8; 4] = [0x6a, 0x7a, 0x7b, 0x7c];
+
+impl AudioCodec {
+    /// Returns the codec of a stream type (table 2-34) with its descriptors; `None` if it is no
+    /// sound.
+    fn from_stream(stream_type: u8, descriptors: &[u8]) -> Option<AudioCodec> {
+        match stream_type {
+            0x0f => Some(AudioCodec::Aac),
+            // MPEG-1, MPEG-2 and LATM; AC-3 and others of ATSC.
+            0x03 | 0x04 | 0x11 | 0x80..=0x8a => Some(AudioCodec::Other),
+            PRIVATE_DATA => named_sound(descriptors),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the sound that descriptors name.
+fn named_sound(mut descriptors: &[u8]) -> Option<AudioCodec> {
+    while let [tag, len, rest @ ..] = descriptors {
+        let (body, others) = rest.split_at_checked(usize::from(*len))?;
+        if *tag == REGISTRATION && body.starts_with(OPUS) {
+            return Some(AudioCodec::Opus);
+        }
+        if DVB_SOUNDS.contains(tag) {
+            return Some(AudioCodec::Other);
+        }
+        descriptors = others;
+    }
+    None
+}
+
+/// The sound beside a video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AudioStream {
+    pub(super) pid: u16,
+    pub(super) codec: AudioCodec,
+}
+
 /// The video that a stream is split by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VideoStream {
@@ -51,6 +106,7 @@ struct Program {
     /// PID of the packets with its clock references (PCR); `None` if it has none.
     reference_pid: Option<u16>,
     video: Option<VideoStream>,
+    audio: Option<AudioStream>,
     /// PIDs of all of its streams.
     stream_pids: Vec<u16>,
 }
@@ -70,6 +126,11 @@ impl ProgramTables {
     /// Returns the first video stream of the first program, once both tables were met.
     pub(super) const fn video(&self) -> Option<VideoStream> {
         self.program.video
+    }
+
+    /// Returns the first sound of the first program, once both tables were met.
+    pub(super) const fn audio(&self) -> Option<AudioStream> {
+        self.program.audio
     }
 
     /// Returns whether the first program's map was met.
@@ -170,6 +231,10 @@ fn read_map(section: &[u8], number: Option<u16>) -> Option<Program> {
         let video = codec.map(|codec| VideoStream { pid, codec });
         program.video = program.video.or(video);
         let descriptors_len = length_of(*len_high, *len_low);
+        let descriptors = rest.get(..descriptors_len).unwrap_or_default();
+        let codec = AudioCodec::from_stream(*stream_type, descriptors);
+        let audio = codec.map(|codec| AudioStream { pid, codec });
+        program.audio = program.audio.or(audio);
         streams = rest.get(descriptors_len..).unwrap_or_default();
     }
     Some(program)
@@ -361,6 +426,28 @@ mod tests {
             };
             assert_eq!(video_after(&all), Some(expected), "{descriptor_len}");
         }
+    }
+
+    #[test]
+    fn the_first_sound_is_found_by_its_type_or_its_descriptors() {
+        for (stream_type, descriptors, codec) in [
+            (0x0f, [].as_slice(), Some(AudioCodec::Aac)),
+            (0x06, b"\x0a\x01x\x05\x04Opus\x7f\x02\x80\x02", Some(AudioCodec::Opus)),
+            (0x06, &[0x6a, 1, 0], Some(AudioCodec::Other)),
+            (0x06, &[0x05, 4, b'O', b'p'], None),
+            (0x06, b"\x05\x04VANC", None),
+            (0x81, &[], Some(AudioCodec::Other)),
+            (0x1b, &[], None),
+        ] {
+            let found = AudioCodec::from_stream(stream_type, descriptors);
+            assert_eq!(found, codec, "{stream_type:#x} {descriptors:?}");
+        }
+        let mut tables = ProgramTables::default();
+        let all = [packets(PAT_PID, association(0x100)), packets(0x100, map(9))].concat();
+        all.iter()
+            .for_each(|packet| tables.record(Packet::new(packet)));
+        let audio = tables.audio().unwrap();
+        assert_eq!((audio.pid, audio.codec), (0x101, AudioCodec::Aac));
     }
 
     #[test]
