@@ -37,6 +37,7 @@ function showStreams(status) {
   const known = new Set(status.streams.map((stream) => stream.name));
   for (const [name, view] of views) {
     if (!known.has(name)) {
+      view.close();
       view.root.remove();
       views.delete(name);
     }

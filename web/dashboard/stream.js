@@ -5,6 +5,7 @@ import { Chart, chartKinds } from './charts.js';
 import {
   UNKNOWN, count, element, megabits, milliseconds, percent, sample, setText, short, span,
 } from './format.js';
+import { LivePicture } from './live.js';
 import { Picture } from './picture.js';
 import { Table, showState } from './table.js';
 import { term, whySent } from './words.js';
@@ -124,6 +125,7 @@ export class StreamView {
   #why;
   #charts = [];
   #picture;
+  #live;
 
   constructor(stream, role) {
     this.#name = stream.name;
@@ -139,8 +141,10 @@ export class StreamView {
     if (role === 'recv') {
       this.#picture = new Picture(stream.name);
       lead.append(this.#picture.root);
+      this.#live = new LivePicture(stream.name);
     }
-    const body = element('div', { class: 'body' }, lead, this.#table.root, charts);
+    const shown = this.#live ? [this.#live.root] : [];
+    const body = element('div', { class: 'body' }, ...shown, lead, this.#table.root, charts);
     const side = element('div', { class: 'side' }, this.#why.root);
     this.root = element('section', {
       class: 'panel stream', 'aria-labelledby': title.id,
@@ -156,8 +160,13 @@ export class StreamView {
     this.#table.root.classList.toggle('has-cap', stream.paths.some((path) => path.cap_bytes));
     this.#why.update(stream);
     this.drawCharts(feed);
-    this.#picture?.update(feed.status().uptime_s);
+    // A picture that moves replaces its key frames.
+    if (this.#live?.isLive) this.#picture.root.hidden = true;
+    else this.#picture?.update(feed.status().uptime_s);
   }
+
+  /** Ends what goes on by itself. */
+  close() { this.#live?.close(); }
 
   drawCharts(feed) {
     for (const chart of this.#charts) chart.draw(feed, this.#name);

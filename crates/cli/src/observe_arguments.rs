@@ -24,9 +24,9 @@ pub(crate) struct ObserveArguments {
     /// other machines reach needs --dashboard-token-file. It has the answers of --metrics, too.
     #[arg(long, value_name = "[ADDR:]PORT")]
     dashboard: Option<HttpAddress>,
-    /// File with the token that requests to --dashboard need: 16 to 256 letters, digits and -._~.
-    /// If there is no file, one is made.
-    #[arg(long, value_name = "FILE", requires = "dashboard")]
+    /// File with the token that requests to --dashboard, and to `recv --whep`, need: 16 to 256
+    /// letters, digits and -._~. If there is no file, one is made.
+    #[arg(long, value_name = "FILE")]
     dashboard_token_file: Option<PathBuf>,
     /// File with another token, of the same kind: its owner may change the program while it runs, at
     /// the address of --dashboard (`anabranch ctl --help`). Nobody else can change anything.
@@ -75,7 +75,32 @@ impl ObserveArguments {
     /// # Errors
     /// A file cannot be written, an address cannot be used, or the token cannot be read.
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
-        let is_served = self.metrics.is_some() || self.dashboard.is_some();
+        self.options(None)?.open(stdout)
+    }
+
+    /// Opens them for a program that receives pictures, with an address for viewers.
+    ///
+    /// # Errors
+    /// As of [`ObserveArguments::open`].
+    pub(crate) fn open_with_pictures(
+        &self,
+        stdout: StandardOutput,
+        whep: Option<&HttpAddress>,
+    ) -> anyhow::Result<Opened> {
+        let options = Options {
+            has_pictures: true,
+            ..self.options(whep)?
+        };
+        options.open(stdout)
+    }
+
+    fn options(&self, whep: Option<&HttpAddress>) -> anyhow::Result<Options> {
+        let has_token_door = self.dashboard.is_some() || whep.is_some();
+        ensure!(
+            has_token_door || self.dashboard_token_file.is_none(),
+            "--dashboard-token-file is for --dashboard, and for --whep of recv: add one of them"
+        );
+        let is_served = self.metrics.is_some() || has_token_door;
         ensure!(
             is_served || self.metrics_host.is_empty(),
             "--metrics-host is for --metrics or --dashboard: add one of them"
@@ -89,16 +114,17 @@ impl ObserveArguments {
             "--control-token: it is the token of --dashboard-token-file, which only reads: name \
              another file"
         );
-        let options = Options {
+        Ok(Options {
             stats: self.stats.clone(),
             metrics: self.metrics.clone(),
             dashboard: self.dashboard.clone(),
+            whep: whep.cloned(),
+            has_pictures: false,
             dashboard_token: token,
             control_token,
             metrics_hosts: self.metrics_host.clone(),
             qlog: self.qlog.clone(),
             on_event: self.on_event.clone(),
-        };
-        options.open(stdout)
+        })
     }
 }

@@ -28,6 +28,7 @@ use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions};
+use anabranch_observe::http::HttpAddress;
 use anabranch_observe::service;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -179,6 +180,11 @@ pub(crate) struct Arguments {
     report: Option<Duration>,
     #[command(flatten)]
     pub(crate) observe: ObserveArguments,
+    /// Serve the received pictures to players and browsers by WHEP (WebRTC) at /whep of this
+    /// address, or of this port of 127.0.0.1, over UDP at the same port; and as fragmented MP4 at
+    /// /live.mp4. An address that other machines reach needs --dashboard-token-file.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    whep: Option<HttpAddress>,
     #[command(flatten)]
     returns: ReturnArguments,
     /// Longest time for which an incomplete frame delays later frames, in place of --latency.
@@ -214,7 +220,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut plan = arguments.plan()?;
     arguments.pairing.make_passphrases(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
-    let observed = arguments.observe.open(stdout)?;
+    let whep = arguments.whep.as_ref();
+    let observed = arguments.observe.open_with_pictures(stdout, whep)?;
     let native = plan.native.as_ref();
     let native = native.map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
     let native = native.transpose()?;

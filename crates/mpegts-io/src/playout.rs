@@ -58,6 +58,8 @@ pub struct Playout {
     /// Whether a frame was lost before the first key frame.
     has_lost_first: bool,
     parted: Parted,
+    /// Whether the last bytes that left were the end of their frame.
+    has_ended_frame: bool,
     /// Whether bytes have left early for lack of room.
     has_overflowed: bool,
     is_overflow_reported: bool,
@@ -115,6 +117,7 @@ impl Playout {
             joined_count: 0,
             has_lost_first: false,
             parted: Parted::default(),
+            has_ended_frame: true,
             has_overflowed: false,
             is_overflow_reported: false,
             missing_pictures: 0,
@@ -293,10 +296,17 @@ impl Playout {
         };
         let bytes = piece.bytes.len();
         self.waiting_bytes.remove(bytes);
-        if front.groups.is_empty() {
+        self.has_ended_frame = front.groups.is_empty();
+        if self.has_ended_frame {
             self.waiting.pop_front();
         }
         Some(piece)
+    }
+
+    /// Returns whether the last bytes that [`Playout::pop`] returned were the end of their frame.
+    /// Without delay, frames have no known end.
+    pub fn has_ended_frame(&self) -> bool {
+        self.has_ended_frame && self.buffer != JitterBuffer::Off
     }
 
     /// Returns a warning, once, if bytes left before their time for lack of room.

@@ -16,7 +16,7 @@ const MIN_LENGTH: usize = 16;
 const MAX_LENGTH: usize = 256;
 /// Pages that links open, and each one's address relative to itself: behind a proxy, the server
 /// does not know the path before it. Others get the token with each request.
-const PAGES: [(&str, &str); 2] = [("/", "./"), ("/overlay", "overlay")];
+const PAGES: [(&str, &str); 3] = [("/", "./"), ("/overlay", "overlay"), ("/watch", "watch")];
 /// Lifetime of a browser's copy: 30 days.
 const COOKIE_SECONDS: u32 = 30 * 86_400;
 

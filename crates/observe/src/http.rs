@@ -15,7 +15,7 @@ use anabranch_net::listen;
 use anyhow::Context;
 use http_body_util::Full;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -97,6 +97,15 @@ impl hyper::body::Body for Body {
             Content::Sized { left, .. } => SizeHint::with_exact(*left),
         }
     }
+}
+
+/// Ends of a request's connection, among the request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    /// This machine's address.
+    pub(super) local: SocketAddr,
+    /// The client's address.
+    pub(super) client: IpAddr,
 }
 
 /// The source of answers.
@@ -233,8 +242,16 @@ async fn serve<A: Answerer>(
     answering: &Answering<A>,
 ) {
     let is_live = AtomicBool::new(false);
+    let (local, remote) = (connection.local_addr(), connection.peer_addr());
+    let ends = local.ok().zip(remote.ok()).map(|(local, remote)| Ends {
+        local,
+        client: remote.ip(),
+    });
     let answer = async |mut request: Request<Incoming>| {
         request.extensions_mut().insert(client);
+        if let Some(ends) = ends {
+            request.extensions_mut().insert(ends);
+        }
         let is_head = request.method() == Method::HEAD;
         let is_ours = answering.hosts.admit(request.uri(), request.headers());
         let answer = match is_ours {
@@ -293,12 +310,20 @@ pub(super) fn sized(kind: &'static str, length: u64, parts: mpsc::Receiver<Bytes
     answer_of(StatusCode::OK, kind, Body(Content::Sized { parts, left }))
 }
 
+/// Returns a film that goes on while its client reads the pieces.
+pub(super) fn film(kind: HeaderValue, pieces: mpsc::Receiver<Bytes>) -> Answer {
+    typed(StatusCode::OK, kind, Body(Content::Live(pieces)))
+}
+
 fn answer_of(status: StatusCode, kind: &'static str, body: Body) -> Answer {
+    typed(status, HeaderValue::from_static(kind), body)
+}
+
+fn typed(status: StatusCode, kind: HeaderValue, body: Body) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    let value = hyper::header::HeaderValue::from_static;
-    headers.insert(CONTENT_TYPE, value(kind));
-    headers.insert(CACHE_CONTROL, value("no-store"));
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }

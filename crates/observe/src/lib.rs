@@ -37,6 +37,7 @@ mod stream_event;
 mod thumbnail;
 mod tracked;
 mod tunnelled;
+mod viewing;
 pub mod words;
 
 use core::time::Duration as StdDuration;
@@ -49,6 +50,7 @@ use std::thread;
 
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
+use anabranch_viewers::Hub;
 
 use command::Commands;
 use control::{Controls, Order, Orders, desk};
@@ -64,8 +66,10 @@ use stats::Stats;
 use status::{Status, TunnelCounters};
 use stream_event::Listeners;
 use thumbnail::KeyFrames;
+use viewing::Viewing;
 
 pub use access::Token;
+pub use anabranch_viewers::Feed;
 pub use hosts::HostName;
 pub use outputs::{ConnectionLook, OutputLook};
 pub use picture::{Picture, PictureCause, PictureState};
@@ -99,6 +103,10 @@ pub struct Options {
     pub dashboard_token: Option<Token>,
     /// Token of those that may change the program while it runs.
     pub control_token: Option<Token>,
+    /// Address of viewers by WHEP.
+    pub whep: Option<HttpAddress>,
+    /// Whether the program receives pictures, which the dashboard then shows.
+    pub has_pictures: bool,
     /// Names of this machine in requests to it, beside its addresses and localhost.
     pub metrics_hosts: Vec<HostName>,
     /// File of the log of packets.
@@ -182,6 +190,7 @@ pub struct Shared {
     slow_seconds: AtomicU64,
     outputs: Outputs,
     recordings: Recordings,
+    viewing: Option<Viewing>,
     /// Statuses of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
     hour: Mutex<Hour>,
@@ -198,6 +207,7 @@ impl Shared {
             slow_seconds: AtomicU64::new(0),
             outputs: Outputs::default(),
             recordings: Recordings::default(),
+            viewing: None,
             recent: Mutex::default(),
             hour: Mutex::default(),
             live: Arc::default(),
@@ -206,6 +216,19 @@ impl Shared {
 
     fn status(&self) -> Arc<Status> {
         self.recent().pop().unwrap_or_default()
+    }
+
+    /// Returns the name of the first stream.
+    fn first_stream(&self) -> Option<String> {
+        let status = self.status();
+        status.streams.first().map(|stream| stream.name.clone())
+    }
+
+    /// Returns the agreed latency of a stream in seconds.
+    fn latency_of(&self, stream: &str) -> Option<f64> {
+        let status = self.status();
+        let stream = status.streams.iter().find(|it| it.name == stream)?;
+        stream.latency_s
     }
 
     /// Returns the statuses of the last seconds, the newest last.
@@ -281,7 +304,10 @@ impl Opened {
             return Ok(Observation { running: None });
         }
         let mut sampler = Sampler::new(role, clock.now());
+        let has_pictures = self.servers.iter().any(|(_, door)| door.has_pictures());
+        let hub = has_pictures.then(|| Hub::start(clock)).transpose()?;
         let shared = Arc::new(Shared {
+            viewing: hub.map(|hub| Viewing::new(hub, clock)),
             recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
             ..Shared::new(clock)
         });
@@ -421,6 +447,12 @@ impl Observation {
             },
         };
         running.shared.listeners.emit(&stream, stream_event);
+    }
+
+    /// Returns the way of a stream's pictures to its viewers; `None` without an address for them.
+    pub fn feed(&self, stream: &str) -> Option<Feed> {
+        let viewing = self.running.as_ref()?.shared.viewing.as_ref()?;
+        Some(viewing.hub().feed(stream))
     }
 
     /// Takes a frame of a stream that has arrived, a unit of a transport stream.

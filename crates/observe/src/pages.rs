@@ -29,7 +29,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 22] = [
+const FILES: [File; 26] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
@@ -38,12 +38,16 @@ const FILES: [File; 22] = [
     file!("/events.js", SCRIPT, "dashboard/events.js"),
     file!("/feed.js", SCRIPT, "dashboard/feed.js"),
     file!("/format.js", SCRIPT, "dashboard/format.js"),
+    file!("/live.js", SCRIPT, "dashboard/live.js"),
     file!("/outputs.js", SCRIPT, "dashboard/outputs.js"),
     file!("/picture.js", SCRIPT, "dashboard/picture.js"),
     file!("/recordings.js", SCRIPT, "dashboard/recordings.js"),
     file!("/stream.js", SCRIPT, "dashboard/stream.js"),
     file!("/table.js", SCRIPT, "dashboard/table.js"),
     file!("/words.js", SCRIPT, "dashboard/words.js"),
+    file!("/watch", HTML, "dashboard/watch.html"),
+    file!("/watch.css", CSS, "dashboard/watch.css"),
+    file!("/watch.js", SCRIPT, "dashboard/watch.js"),
     file!("/overlay", HTML, "dashboard/overlay.html"),
     file!("/overlay.css", CSS, "dashboard/overlay.css"),
     file!("/overlay.js", SCRIPT, "dashboard/overlay.js"),
@@ -59,9 +63,9 @@ const FILES: [File; 22] = [
 ];
 
 /// Content Security Policy: only this server's files, no frames around or inside of the page, and
-/// no scripts or styles within it.
+/// no scripts or styles within it. Films come as objects that a script of the page made (`blob:`).
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -70,6 +74,24 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 pub(super) fn page(path: &str) -> Option<Answer> {
     let file = FILES.iter().find(|file| file.path == path)?;
     Some(body(StatusCode::OK, file.kind, file.text))
+}
+
+/// Returns the file at a path of an address for viewers alone, which has one page.
+pub(super) fn page_for_viewers(path: &str) -> Option<Answer> {
+    let path = if path == "/" { "/watch" } else { path };
+    let names = [
+        "/watch",
+        "/watch.css",
+        "/watch.js",
+        "/live.js",
+        "/format.js",
+        "/icon.svg",
+    ];
+    if names.contains(&path) {
+        page(path)
+    } else {
+        None
+    }
 }
 
 /// Adds headers that keep other sites from an answer's content.

@@ -3,6 +3,7 @@
 
 mod downloads;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_terminal::print;
@@ -18,10 +19,12 @@ use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
 use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
+use super::viewing::{self, Viewing};
 use super::{Options, Shared, metrics, noalbs, pages, words};
 
 const INDEX: &str = "\
 /             the dashboard
+/watch        a page with a received stream alone; ?stream=NAME chooses
 /overlay      for OBS and other programs that show a web page over a picture
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
@@ -32,7 +35,17 @@ const INDEX: &str = "\
 /events.json  the last 200 events
 /recordings.json  files of the outputs; /recordings/NAME downloads one, with the token
 /control      changes while the program runs, with the token of --control-token
+/whep         offers of WebRTC viewers (WHEP); ?stream=NAME chooses
+/live.mp4     a received stream as fragmented MP4; ?stream=NAME chooses
+/picture.json codecs of a received stream, and whether browsers can show it
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
+";
+
+const INDEX_FOR_VIEWERS: &str = "\
+/             a page with a received stream; ?stream=NAME chooses
+/whep         offers of WebRTC viewers (WHEP); ?stream=NAME chooses
+/live.mp4     a received stream as fragmented MP4; ?stream=NAME chooses
+/picture.json codecs of a received stream, and whether browsers can show it
 ";
 
 const NO_PICTURE_YET: &str = "\
@@ -47,6 +60,7 @@ const NO_DASHBOARD: &str = "\
 the dashboard is not at this address of --metrics, because other machines reach it: use
 --dashboard ADDR:PORT with --dashboard-token-file FILE
 ";
+const NO_PICTURES: &str = "pictures are those of receivers: `anabranch recv`\n";
 const TOO_MANY_VIEWERS: &str = "16 viewers watch already; try again later\n";
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -58,6 +72,12 @@ pub(super) struct Door {
     token: Option<Token>,
     /// Whether the dashboard and the overlay are here.
     has_dashboard: bool,
+    /// Whether live pictures are here.
+    has_pictures: bool,
+    /// Whether nothing but live pictures is here.
+    is_for_viewers: bool,
+    /// Whether pages of other sites may watch. They need the token.
+    is_shared: bool,
     /// Port of the address.
     port: u16,
     /// Changes by those with a token for them.
@@ -87,8 +107,9 @@ pub(super) fn listen(
         let door = Door {
             token: None,
             has_dashboard: address.ip().is_loopback(),
+            has_pictures: options.has_pictures && address.ip().is_loopback(),
             port: address.port(),
-            controls: None,
+            ..Door::default()
         };
         Ok((server, door, address))
     };
@@ -101,32 +122,63 @@ pub(super) fn listen(
     }
     if let Some(wanted) = dashboard {
         let token = &options.dashboard_token;
-        ensure!(
-            token.is_some() || wanted.address.ip().is_loopback(),
-            "--dashboard {}: other machines reach this address, so it needs a token: add \
-             --dashboard-token-file FILE, which is made if there is none",
-            wanted.address,
-        );
+        check_token("--dashboard", wanted, token.as_ref())?;
         let (server, door, address) = bind("--dashboard", wanted)?;
         if metrics == dashboard {
             print::note(format_args!("metrics at http://{address}/metrics"));
         }
         let link = token.as_ref().map_or("", |_| "?token=TOKEN");
         print::note(format_args!("dashboard at http://{address}/{link}"));
-        let token = token.clone();
-        let has_dashboard = true;
-        let controls = controls.map(Arc::new);
+        let has_whep = options.whep == options.dashboard;
+        if has_whep {
+            announce_whep(address, link);
+        }
         servers.push((
             server,
             Door {
-                token,
-                has_dashboard,
-                controls,
+                token: token.clone(),
+                has_dashboard: true,
+                has_pictures: options.has_pictures,
+                is_shared: has_whep && token.is_some(),
+                controls: controls.map(Arc::new),
+                ..door
+            },
+        ));
+    }
+    if let Some(wanted) = &options.whep
+        && options.whep != *dashboard
+    {
+        let token = &options.dashboard_token;
+        check_token("--whep", wanted, token.as_ref())?;
+        let (server, door, address) = bind("--whep", wanted)?;
+        announce_whep(address, token.as_ref().map_or("", |_| "?token=TOKEN"));
+        servers.push((
+            server,
+            Door {
+                token: token.clone(),
+                has_dashboard: false,
+                has_pictures: true,
+                is_for_viewers: true,
+                is_shared: token.is_some(),
                 ..door
             },
         ));
     }
     Ok(servers)
+}
+
+fn check_token(option: &str, wanted: &HttpAddress, token: Option<&Token>) -> anyhow::Result<()> {
+    ensure!(
+        token.is_some() || wanted.address.ip().is_loopback(),
+        "{option} {}: other machines reach this address, so it needs a token: add \
+         --dashboard-token-file FILE, which is made if there is none",
+        wanted.address,
+    );
+    Ok(())
+}
+
+fn announce_whep(address: SocketAddr, link: &str) {
+    print::note(format_args!("WHEP at http://{address}/whep{link}"));
 }
 
 /// The source of answers of `--metrics` and `--dashboard`.
@@ -137,20 +189,49 @@ pub(super) struct Metrics {
 
 impl Answerer for Metrics {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let mut answer = if control::has(request.uri().path()) {
+        let path = request.uri().path();
+        let is_of_pictures = self.door.has_pictures && Viewing::is_its(path);
+        let is_shared = is_of_pictures && self.door.is_shared;
+        let mut answer = if control::has(path) {
             let (controls, reading) = (self.door.controls.as_deref(), self.door.token.as_ref());
             control::answer(request, controls, reading).await
+        } else if is_shared && request.method() == Method::OPTIONS {
+            viewing::permissions()
         } else if let Some(refusal) = self.door.refusal(&request) {
             refusal
+        } else if is_of_pictures {
+            self.pictures(request).await
         } else {
             answer(&request, &self.shared, &self.door).await
         };
         pages::protect(answer.headers_mut());
+        if is_shared {
+            viewing::share(answer.headers_mut());
+        }
         answer
     }
 }
 
+impl Metrics {
+    /// Answers a request for live pictures.
+    async fn pictures(&self, request: Request<Incoming>) -> Answer {
+        let Some(viewing) = &self.shared.viewing else {
+            return text(StatusCode::NOT_FOUND, NO_PICTURES);
+        };
+        let wanted = request.uri().query().and_then(wanted_stream);
+        let stream = wanted.or_else(|| self.shared.first_stream());
+        let stream = stream.unwrap_or_default();
+        let latency = self.shared.latency_of(&stream);
+        viewing.answer(request, stream, latency).await
+    }
+}
+
 impl Door {
+    /// Returns whether live pictures are here.
+    pub(super) fn has_pictures(&self) -> bool {
+        self.has_pictures
+    }
+
     /// Returns the answer to a request that may not have another one.
     fn refusal<B>(&self, request: &Request<B>) -> Option<Answer> {
         let has_control = |controls: &Arc<Controls>| controls.has_token(request.headers());
@@ -181,6 +262,10 @@ async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, door: &Door) 
         let allowed = HeaderValue::from_static("GET, HEAD");
         answer.headers_mut().insert(ALLOW, allowed);
         return answer;
+    }
+    if door.is_for_viewers {
+        let page = pages::page_for_viewers(request.uri().path());
+        return page.unwrap_or_else(|| text(StatusCode::NOT_FOUND, INDEX_FOR_VIEWERS));
     }
     let status = shared.status();
     match request.uri().path() {
@@ -242,9 +327,9 @@ fn watch(method: &Method, shared: &Shared) -> Answer {
 
 /// Returns the picture of a stream. It may take a while, and other requests do not wait for it.
 async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
-    let status = shared.status();
-    let one = status.streams.first().map(|stream| stream.name.clone());
-    let stream = query.and_then(wanted_stream).or(one).unwrap_or_default();
+    let wanted = query.and_then(wanted_stream);
+    let stream = wanted.or_else(|| shared.first_stream());
+    let stream = stream.unwrap_or_default();
     let shared = Arc::clone(shared);
     let picture = tokio::task::spawn_blocking(move || shared.key_frames.picture(&stream));
     // Browsers report an error in their console for other answers than this.
@@ -303,7 +388,7 @@ fn decoded(text: &str) -> Option<String> {
 mod real_time_dashboard_tests;
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
 
     use super::*;
 

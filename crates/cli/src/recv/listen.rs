@@ -149,6 +149,7 @@ impl Carrier {
             ..
         } = self.manner.clone();
         let mut written = Ok(());
+        let mut feed = observation.feed(self.name.as_str());
         let no_target = || Wanted {
             bitrate: DataRate::ZERO,
             is_key: false,
@@ -159,6 +160,9 @@ impl Carrier {
                 outputs.begin_session(&self.name, now);
             }
             observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);
+            if let Some(feed) = &mut feed {
+                feed.push(&unit.bytes, true);
+            }
             let piece = Piece {
                 begins_key_frame: unit.importance.is_key(),
                 bytes: unit.bytes,

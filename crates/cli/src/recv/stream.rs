@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
-use anabranch_mpegts_io::Playout;
+use anabranch_mpegts_io::{Piece, Playout};
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
-use anabranch_observe::Observation;
 use anabranch_observe::names::path_name;
+use anabranch_observe::{Feed, Observation};
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -62,6 +62,8 @@ pub(super) struct Session<'a> {
     manner: &'a Manner,
     buffer: JitterBuffer,
     playout: Playout,
+    /// Way to viewers in browsers.
+    feed: Option<Feed>,
     meter: Meter,
     overload: OverloadWatch,
     messages: message::Printed,
@@ -88,6 +90,7 @@ impl<'a> Session<'a> {
         let buffer = own.unwrap_or_else(agreed);
         outputs.begin_session(&name, now);
         let is_spread = outputs.are_watched();
+        let feed = manner.observation.feed(name.as_str());
         Session {
             name,
             share,
@@ -97,6 +100,7 @@ impl<'a> Session<'a> {
             manner,
             buffer,
             playout: Playout::new(buffer, is_spread, now),
+            feed,
             meter: Meter::new(manner.report, now),
             overload: OverloadWatch::new(End::Receiver),
             messages: message::Printed::default(),
@@ -206,6 +210,12 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 let Manner { observation, .. } = self.manner;
                 observation.on_frame(self.name.as_str(), frame.importance, &frame.bytes);
+                // Without delay, its parts have left already.
+                if let Some(feed) = &mut self.feed
+                    && self.buffer == JitterBuffer::Off
+                {
+                    feed.push(&frame.bytes, true);
+                }
                 self.playout.push(now, frame);
             }
             Err(excess) => {
@@ -232,12 +242,22 @@ impl<'a> Session<'a> {
     fn write_due(&mut self) -> anyhow::Result<()> {
         let Manner { clock, stop, .. } = self.manner;
         while let Some(piece) = self.playout.pop(clock.now()) {
+            self.show(&piece);
             self.outputs.write(piece, clock, stop)?;
         }
         if let Some(overflow) = self.playout.overflow() {
             print::warn(format_args!("{}: {overflow}", self.name.as_str()));
         }
         Ok(())
+    }
+
+    /// Passes bytes to viewers when they leave, as the outputs get them.
+    fn show(&mut self, piece: &Piece) {
+        if let Some(feed) = &mut self.feed
+            && self.buffer != JitterBuffer::Off
+        {
+            feed.push(&piece.bytes, self.playout.has_ended_frame());
+        }
     }
 
     /// Writes the rest of a session that is over, each piece at its time. When the program is
@@ -247,6 +267,7 @@ impl<'a> Session<'a> {
         while let Some(at) = self.playout.next_at() {
             stop.wait_until(clock, at);
             if let Some(piece) = self.playout.pop(at.max(clock.now())) {
+                self.show(&piece);
                 self.outputs.write(piece, clock, stop)?;
             }
         }

@@ -432,7 +432,11 @@ mod tests {
     fn the_first_sound_is_found_by_its_type_or_its_descriptors() {
         for (stream_type, descriptors, codec) in [
             (0x0f, [].as_slice(), Some(AudioCodec::Aac)),
-            (0x06, b"\x0a\x01x\x05\x04Opus\x7f\x02\x80\x02", Some(AudioCodec::Opus)),
+            (
+                0x06,
+                b"\x0a\x01x\x05\x04Opus\x7f\x02\x80\x02",
+                Some(AudioCodec::Opus),
+            ),
             (0x06, &[0x6a, 1, 0], Some(AudioCodec::Other)),
             (0x06, &[0x05, 4, b'O', b'p'], None),
             (0x06, b"\x05\x04VANC", None),

@@ -1,0 +1,23 @@
+//! Viewers of received streams.
+//!
+//! - [`samples`]: the pictures and the sound inside of a stream's MPEG-TS;
+//! - [`webrtc`]: browsers and players by WebRTC, sans-IO;
+//! - [`fragments`]: fragmented MP4, for browsers that WebRTC does not reach;
+//! - [`Hub`]: the thread of all viewers, and the queues to it. It holds up no stream.
+//!
+//! Nothing is decoded or encoded here.
+
+mod film;
+pub mod fragments;
+mod hub;
+mod refusal;
+pub mod samples;
+mod sockets;
+mod sound;
+mod stage;
+#[cfg(feature = "webrtc")]
+pub mod webrtc;
+
+pub use hub::{Feed, Film, Hub, Look, Offered, Way};
+pub use refusal::{Refusal, check_film, check_webrtc};
+pub use sound::Sound;
