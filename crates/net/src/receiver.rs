@@ -11,10 +11,11 @@ use anabranch_units::{Duration, Lateness, SharedMemory};
 
 use crate::event_queue;
 use crate::load::Frames;
+use crate::pairing::PairingOutcome;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
-    LocalAddresses, PairingOutcome, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
+    LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -129,7 +130,8 @@ impl Receiver {
         self.runtime.change(|role, _| role.set_latency(latency));
     }
 
-    /// Lets in the first sender that has `code`, until `lasts` is over; an earlier code is void.
+    /// Lets in the first sender that has `code`, until `lasts` is over. Several codes may wait for
+    /// their senders; of more than 64, the oldest expire.
     ///
     /// ```
     /// use std::time::Duration;
@@ -152,13 +154,19 @@ impl Receiver {
     ///     .connect()?;
     /// assert_eq!(sessions.recv()?.peer(), camera_name);
     /// // From now on the camera is allowed; a program stores its key.
-    /// assert!(matches!(receiver.take_pairing_outcomes()[..], [PairingOutcome::Paired(_)]));
+    /// assert!(matches!(receiver.take_pairing_outcomes()[..], [PairingOutcome::Paired { .. }]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn start_pairing(&self, code: PairingCode, lasts: impl Into<Duration>) {
         let lasts = lasts.into();
         self.runtime
             .change(|role, now| role.start_pairing(now, code, lasts));
+    }
+
+    /// Takes a pairing code back, which is not in
+    /// [`take_pairing_outcomes`](Self::take_pairing_outcomes) then.
+    pub fn stop_pairing(&self, code: &PairingCode) {
+        self.runtime.change(|role, _| role.stop_pairing(code));
     }
 
     /// Takes the outcomes of pairing codes since the last call.

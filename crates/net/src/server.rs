@@ -9,7 +9,6 @@
 mod builder;
 mod candidates;
 mod initiations;
-mod pairing;
 mod places;
 mod refused_senders;
 mod resets;
@@ -24,7 +23,7 @@ use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, FrameId};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
+    Kind, PairingCode, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Limiter, Seed};
 
@@ -36,6 +35,7 @@ use crate::gate::Gate;
 use crate::io::Network;
 use crate::lanes::Peer;
 use crate::observer::PacketObserver;
+use crate::pairing::{Pairing, PairingOutcome};
 use crate::port::Port;
 use crate::random;
 use crate::route::header_bytes;
@@ -48,8 +48,6 @@ use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
 pub use builder::{ServerBuilder, Serves};
 use candidates::{Candidates, Confirmed};
-use pairing::Pairing;
-pub use pairing::PairingOutcome;
 pub use places::Places;
 pub use refused_senders::RefusedSender;
 use refused_senders::RefusedSenders;
@@ -437,6 +435,21 @@ impl ServerRole {
         }
     }
 
+    /// Lets in the first peer that has `code`, until `lasts` is over.
+    pub(crate) fn start_pairing(&mut self, now: Instant, code: PairingCode, lasts: Duration) {
+        self.pairing.start(&mut self.responder, now, code, lasts);
+    }
+
+    /// Takes a code back.
+    pub(crate) fn stop_pairing(&mut self, code: &PairingCode) {
+        self.pairing.stop(&mut self.responder, code);
+    }
+
+    /// Takes the outcomes of codes since the last call. From now on the owner names the peers.
+    pub(crate) fn take_pairing_outcomes(&mut self, now: Instant) -> Vec<PairingOutcome> {
+        self.pairing.take_outcomes(&mut self.responder, now)
+    }
+
     /// Takes the senders that requested a session since the last call and got none.
     pub(crate) fn take_refused_senders(&mut self) -> Vec<RefusedSender> {
         self.refused_senders.take()
@@ -449,7 +462,7 @@ impl ServerRole {
 
     /// Sets the keys whose owners are admitted, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
-        let allowed = &self.with_paired(allowed)[..];
+        let allowed = &self.pairing.with_paired(allowed)[..];
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
         self.refused_senders.set_allowed(allowed);

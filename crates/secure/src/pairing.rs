@@ -24,13 +24,13 @@ pub(crate) const CODE_BYTES: usize = 16;
 /// // The studio knows no camera, and shows a code.
 /// let mut responder = Responder::new(studio, []);
 /// let code = PairingCode::generate();
-/// responder.set_code(Some(code.clone()));
+/// responder.add_code(code.clone());
 ///
 /// let typed: PairingCode = code.to_text().parse()?;
 /// let parameters = ParameterBlock::default();
 /// let initiator = Initiator::pairing(&camera, &studio_name, 1, parameters, &typed);
 /// let request = responder.read_initiation(initiator.message())?;
-/// assert!(request.is_paired());
+/// assert_eq!(request.code(), Some(&code));
 /// responder.allow(request.peer());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -71,6 +71,14 @@ impl PairingCode {
         self.0.ct_eq(claimed).into()
     }
 }
+
+impl PartialEq for PairingCode {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(other.bytes())
+    }
+}
+
+impl Eq for PairingCode {}
 
 impl FromStr for PairingCode {
     type Err = ParseCodeError;

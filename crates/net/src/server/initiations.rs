@@ -89,7 +89,7 @@ impl ServerRole {
         datagram: &[u8],
         ports: &[Port],
     ) -> bool {
-        self.expire_code(now);
+        self.pairing.expire(&mut self.responder, now);
         let request = match self.responder.read_initiation(datagram) {
             Ok(request) => request,
             Err(error) => {
@@ -98,8 +98,8 @@ impl ServerRole {
             }
         };
         let peer = request.peer();
-        if request.is_paired() {
-            self.pair(peer);
+        if let Some(code) = request.code().cloned() {
+            self.pairing.pair(&mut self.responder, peer, code);
         }
         let requested = SessionParameters::from_block(request.parameters());
         let owner = self.place_for(now, peer, requested);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use anabranch_core::Config;
 use anabranch_mux::{Budget, Role};
-use anabranch_secure::PublicKey;
-use anabranch_units::Lateness;
+use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_units::{Duration, Lateness};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
 use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
+use crate::pairing::PairingOutcome;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
 use crate::server::{
@@ -138,6 +139,24 @@ impl StreamServer {
     /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
     pub fn set_places(&self, places: Vec<Places>) {
         self.runtime.change(|role, _| role.set_places(places));
+    }
+
+    /// Lets in the first client that has `code`, until `lasts` is over; see
+    /// [`Receiver::start_pairing`](crate::Receiver::start_pairing).
+    pub fn start_pairing(&self, code: PairingCode, lasts: impl Into<Duration>) {
+        let lasts = lasts.into();
+        self.runtime
+            .change(|role, now| role.start_pairing(now, code, lasts));
+    }
+
+    /// Takes a pairing code back.
+    pub fn stop_pairing(&self, code: &PairingCode) {
+        self.runtime.change(|role, _| role.stop_pairing(code));
+    }
+
+    /// Takes the outcomes of pairing codes since the last call.
+    pub fn take_pairing_outcomes(&self) -> Vec<PairingOutcome> {
+        self.runtime.look(ServerRole::take_pairing_outcomes)
     }
 
     /// Takes the clients that requested a session since the last call and got none.

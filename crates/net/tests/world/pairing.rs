@@ -81,7 +81,10 @@ fn a_code_registers_one_sender_which_needs_none_from_then_on() {
     assert!(lets_in(&bed, "camera", None));
     assert_eq!(
         receiver.take_pairing_outcomes(),
-        [PairingOutcome::Paired(camera)]
+        [PairingOutcome::Paired {
+            peer: camera,
+            code: code.clone()
+        }]
     );
     receiver.set_allowed(&[camera]);
     assert!(!lets_in(&bed, "other", Some(&code)), "its second use");
@@ -108,7 +111,10 @@ fn a_code_expires_and_a_wrong_one_opens_nothing() {
         !lets_in(&bed, "camera", Some(&code)),
         "four seconds have passed"
     );
-    assert_eq!(receiver.take_pairing_outcomes(), [PairingOutcome::Expired]);
+    assert_eq!(
+        receiver.take_pairing_outcomes(),
+        [PairingOutcome::Expired { code }]
+    );
 }
 
 #[test]
@@ -122,7 +128,10 @@ fn a_recorded_initiation_registers_its_maker_alone() {
     let camera = bed.world.key("camera").public_key();
     assert_eq!(
         receiver.take_pairing_outcomes(),
-        [PairingOutcome::Paired(camera)]
+        [PairingOutcome::Paired {
+            peer: camera,
+            code: code.clone()
+        }]
     );
     receiver.set_allowed(&[camera]);
     assert!(sessions.try_recv().is_err(), "no session has begun by them");

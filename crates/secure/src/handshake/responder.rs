@@ -34,8 +34,8 @@ pub struct Responder {
     cookies: CookieJar,
     reset_key: ResetKey,
     allowed: BTreeSet<PublicKey>,
-    /// Code for which it lets in one more peer.
-    code: Option<PairingCode>,
+    /// Codes for each of which it lets in one more peer.
+    codes: Vec<PairingCode>,
 }
 
 /// An authentic initiation of an allowed peer, to be answered once. It may be a replay.
@@ -44,7 +44,7 @@ pub struct Request {
     peer: PublicKey,
     parameters: ParameterBlock,
     remote_index: u32,
-    is_paired: bool,
+    code: Option<PairingCode>,
 }
 
 /// A session for a peer, not confirmed yet.
@@ -71,7 +71,7 @@ impl Responder {
             reset_key: ResetKey::new(&local),
             local,
             allowed: allowed.into_iter().collect(),
-            code: None,
+            codes: Vec::new(),
         }
     }
 
@@ -85,10 +85,16 @@ impl Responder {
         self.allowed.insert(peer);
     }
 
-    /// Accepts initiations of unknown peers with this code from now on, and with no other. The
-    /// driver takes the code away after its first use, after some time, and after some wrong ones.
-    pub fn set_code(&mut self, code: Option<PairingCode>) {
-        self.code = code;
+    /// Accepts initiations of unknown peers with this code, too, from now on. The driver takes the
+    /// code away after its first use and after some time. Each initiation with a code is compared
+    /// with all codes, so the driver also limits their number.
+    pub fn add_code(&mut self, code: PairingCode) {
+        self.codes.push(code);
+    }
+
+    /// Takes a code away.
+    pub fn remove_code(&mut self, code: &PairingCode) {
+        self.codes.retain(|held| held != code);
     }
 
     /// Checks whether `datagram` looks like an initiation by somebody who knows this end's public
@@ -185,8 +191,8 @@ impl Responder {
         if !is_allowed && code.is_empty() {
             return Err(HandshakeError::NotAllowed(peer));
         }
-        let is_code = |expected: &PairingCode| expected.is(code);
-        if !is_allowed && !self.code.as_ref().is_some_and(is_code) {
+        let used = self.codes.iter().find(|expected| expected.is(code));
+        if !is_allowed && used.is_none() {
             return Err(HandshakeError::WrongCode(peer));
         }
         let (index, block) = payload.split_at(INDEX_BYTES);
@@ -195,7 +201,7 @@ impl Responder {
             peer,
             parameters: ParameterBlock::read(block),
             remote_index: big_endian_u32(index),
-            is_paired: !is_allowed,
+            code: if is_allowed { None } else { used.cloned() },
         })
     }
 
@@ -276,10 +282,10 @@ impl Request {
         &self.parameters
     }
 
-    /// Whether the peer is let in for the code alone. The driver takes the code away and allows
-    /// the peer. A replay can only register the peer that made the initiation.
-    pub fn is_paired(&self) -> bool {
-        self.is_paired
+    /// Returns the code for which alone the peer is let in. The driver takes the code away and
+    /// allows the peer. A replay can only register the peer that made the initiation.
+    pub fn code(&self) -> Option<&PairingCode> {
+        self.code.as_ref()
     }
 
     fn respond(&mut self, payload: &[u8; RESPONSE_PAYLOAD_BYTES]) -> [u8; RESPONSE_BYTES] {

@@ -155,7 +155,7 @@ impl Studio {
         };
         for outcome in program.receiver.take_pairing_outcomes() {
             match outcome {
-                PairingOutcome::Paired(key) => {
+                PairingOutcome::Paired { peer: key, .. } => {
                     self.allowed.push(key);
                     self.code = None;
                     program.receiver.set_allowed(&self.allowed);

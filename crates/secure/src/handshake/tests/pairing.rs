@@ -7,7 +7,7 @@ use crate::pairing::PairingCode;
 fn pairing() -> (Ends, PairingCode, SecretKey) {
     let mut ends = ends();
     let code = PairingCode::generate();
-    ends.responder.set_code(Some(code.clone()));
+    ends.responder.add_code(code.clone());
     (ends, code, SecretKey::generate())
 }
 
@@ -28,9 +28,9 @@ fn a_code_lets_in_the_holder_of_the_key_that_came_with_it() {
     let mut initiator = with_code(&ends, &stranger, &code);
     assert_eq!(initiator.message().len(), PAIRING_INITIATION_BYTES);
     let request = ends.responder.read_initiation(initiator.message()).unwrap();
-    assert!(request.is_paired());
+    assert_eq!(request.code(), Some(&code));
     assert_eq!(request.peer(), stranger.public_key());
-    ends.responder.set_code(None);
+    ends.responder.remove_code(&code);
     ends.responder.allow(request.peer());
     let parameters = ParameterBlock::default();
     let answer = ends
@@ -49,7 +49,7 @@ fn a_code_lets_in_the_holder_of_the_key_that_came_with_it() {
         .responder
         .read_initiation(second_initiator.message())
         .unwrap();
-    assert!(!request.is_paired());
+    assert_eq!(request.code(), None);
     let other = with_code(&ends, &SecretKey::generate(), &code);
     let refused = ends.refusal(other.message());
     assert!(matches!(refused, HandshakeError::WrongCode(_)), "{refused}");
@@ -72,7 +72,7 @@ fn a_wrong_code_lets_nobody_in_and_a_known_peer_needs_none() {
     );
     let known = with_code(&ends, &ends.initiator, &PairingCode::generate());
     let request = ends.responder.read_initiation(known.message()).unwrap();
-    assert!(!request.is_paired(), "the code is still to be used");
+    assert_eq!(request.code(), None, "the code is still to be used");
     // Nobody else can take the code from an initiation, or put it into another one.
     let mut initiation = with_code(&ends, &stranger, &code).message().to_vec();
     let text = code.to_text();
@@ -103,7 +103,8 @@ fn a_cookie_proves_an_address_with_a_code_too() {
     assert!(reply.len() < initiator.message().len(), "amplifies nothing");
     let proven = initiator.message_with(&initiator.handle_cookie_reply(&reply).unwrap());
     assert!(ends.responder.proves_address(source, &proven));
-    assert!(ends.responder.read_initiation(&proven).unwrap().is_paired());
+    let request = ends.responder.read_initiation(&proven).unwrap();
+    assert_eq!(request.code(), Some(&code));
     assert_eq!(
         Responder::mark(&proven),
         Responder::mark(initiator.message())
