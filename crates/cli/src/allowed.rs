@@ -289,20 +289,31 @@ impl AllowList {
             .collect()
     }
 
-    /// Adds the owner of a key, named by its first characters, to the file, and returns the file.
+    /// Adds the owner of a key to the file, and returns the file. Without a name, or with one that
+    /// is taken, it is named by the first characters of its key.
     ///
     /// # Errors
     /// The file cannot be written; the owner is let in until the program ends.
-    pub(crate) fn add(&mut self, key: PublicKey) -> anyhow::Result<PathBuf> {
+    pub(crate) fn add(
+        &mut self,
+        key: PublicKey,
+        name: Option<StreamName>,
+    ) -> anyhow::Result<PathBuf> {
+        let is_free = |name: &StreamName| self.all.iter().all(|allowed| allowed.name != *name);
+        let name = name.filter(is_free);
+        let line = match &name {
+            Some(name) => format!("{key} {}", name.as_str()),
+            None => key.to_string(),
+        };
         let written = match &self.file {
-            Some((path, _)) => append(path, &key).map(|()| path.clone()),
+            Some((path, _)) => append(path, &line).map(|()| path.clone()),
             None => Err(anyhow!("there is no --allow-from FILE to add it to")),
         };
         let written = written.and_then(|path| self.read().map(|()| path));
         if !self.keys().contains(&key) {
             let added = Allowed {
                 key,
-                name: StreamName::of_key(&key),
+                name: name.unwrap_or_else(|| StreamName::of_key(&key)),
                 limits: Limits::default(),
                 connect: None,
             };
@@ -350,8 +361,8 @@ impl AllowList {
     }
 }
 
-/// Appends a line for a key to a file.
-fn append(path: &Path, key: &PublicKey) -> anyhow::Result<()> {
+/// Appends a line to a file.
+fn append(path: &Path, line: &str) -> anyhow::Result<()> {
     let context = || format!("cannot write {}", path.display());
     let text = std::fs::read_to_string(path).with_context(context)?;
     let file = std::fs::File::options().append(true).open(path);
@@ -360,7 +371,7 @@ fn append(path: &Path, key: &PublicKey) -> anyhow::Result<()> {
         true => "",
         false => "\n",
     };
-    let written = file.write_all(format!("{end}{key}\n").as_bytes());
+    let written = file.write_all(format!("{end}{line}\n").as_bytes());
     let written = written.and_then(|()| file.sync_all());
     written.with_context(context)
 }

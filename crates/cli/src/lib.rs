@@ -30,6 +30,8 @@ mod network;
 mod observe_arguments;
 mod outages;
 mod overload;
+mod pair;
+mod pairing;
 mod path_reports;
 mod path_watch;
 mod paths;
@@ -101,6 +103,7 @@ enum Command {
     SendSrtla(Box<send::srtla::Arguments>),
     Recv(recv::Arguments),
     Keygen(keygen::Arguments),
+    Pair(pair::Arguments),
     Config(config::Arguments),
     Ctl(ctl::Arguments),
     Proxy(proxy::Arguments),
@@ -186,6 +189,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Manual(folder) => manual::write_pages(Arguments::command(), &folder),
+        Command::Pair(arguments) => pair::run(&arguments),
         Command::Proxy(arguments) => proxy::run(&arguments),
         #[cfg(feature = "codec")]
         Command::Quality(arguments) => quality::run(&arguments),

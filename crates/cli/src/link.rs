@@ -1,4 +1,4 @@
-//! Links of `recv --pair`: `anabranch://studio.example:7000?key=abpub_…&code=…`.
+//! Links of `--pair`: `anabranch://studio.example:7000?key=abpub_…&code=…`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,8 +12,8 @@ use crate::usage::usual_folder;
 
 /// Beginning of a link.
 const SCHEME: &str = "anabranch://";
-/// Name of the key file that `send` makes beside its other state.
-const KEY_FILE: &str = "sender.key";
+/// Commands that take a link, with the key files that they make beside their other state.
+const COMMANDS: [(&str, &str); 2] = [("send", "sender.key"), ("proxy", "proxy.key")];
 
 /// Address and key of a receiver, and a code that lets a sender in.
 #[derive(Clone, Debug)]
@@ -78,14 +78,16 @@ impl fmt::Display for Link {
     }
 }
 
-/// Puts the options of `send` in place of a link among its words.
+/// Puts the options of `send` or `proxy` in place of a link among its words.
 ///
 /// # Errors
 /// The link is invalid, or there are two.
 pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
-    if words.get(1).map(OsString::as_os_str) != Some(OsStr::new("send")) {
+    let command = words.get(1).map(OsString::as_os_str);
+    let is_it = |(name, _): &&(&str, &str)| command == Some(OsStr::new(name));
+    let Some((_, key_file)) = COMMANDS.iter().find(is_it) else {
         return Ok(words);
-    }
+    };
     let link_of = |word: &OsString| {
         let text = word.to_str()?;
         let text = text.strip_prefix("--to=").unwrap_or(text);
@@ -97,7 +99,7 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     let text = link_of(&words.remove(at)).unwrap_or_default();
     ensure!(
         !words.iter().any(|word| link_of(word).is_some()),
-        "two links: a stream has one receiver"
+        "two links: a session has one receiver"
     );
     if words[at - 1] == "--to" {
         words.remove(at - 1);
@@ -115,7 +117,7 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
     if !words.iter().any(is_key) {
         let folder = usual_folder().unwrap_or_default();
-        options.extend(["--key".into(), folder.join(KEY_FILE).into_os_string()]);
+        options.extend(["--key".into(), folder.join(key_file).into_os_string()]);
     }
     words.splice(2..2, options);
     Ok(words)
@@ -195,6 +197,9 @@ mod tests {
         let without_key = expanded(words(&["anabranch", "send", &link_text, "-"])).unwrap();
         let path = without_key[without_key.len() - 2].to_string_lossy();
         assert!(path.ends_with("anabranch/sender.key"), "{path}");
+        let proxy = expanded(words(&["anabranch", "proxy", &link_text])).unwrap();
+        let path = proxy.last().unwrap().to_string_lossy();
+        assert!(path.ends_with("anabranch/proxy.key"), "{path}");
         let two = words(&["anabranch", "send", &link_text, &text]);
         assert!(expanded(two).is_err());
         let other = words(&["anabranch", "recv", &link_text]);

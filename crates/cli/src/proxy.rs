@@ -11,7 +11,7 @@ use anabranch_core::Config;
 use anabranch_net::{ClientConfig, Clock, DatagramClient, Ended, StreamClient, listen};
 use anabranch_observe::service;
 use anabranch_observe::{Opened, StandardOutput};
-use anabranch_secure::PublicKey;
+use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
@@ -25,7 +25,7 @@ use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 
 use crate::command_line::{allow_many_files, port_or_addr};
-use crate::keygen::{discreet, ensure_other, read_key};
+use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
 use crate::summary::{Datagrams, End};
@@ -37,9 +37,15 @@ use watch::{Client, Watch};
 
 /// Carries TCP connections, UDP flows and IP packets over several networks at once, to an
 /// `anabranch serve`.
+///
+/// With the link that `anabranch serve --pair` prints: anabranch proxy LINK --listen ADDR
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  With the link of `anabranch serve --pair` and two networks; the key is made if there is none:
+  anabranch proxy 'anabranch://192.0.2.1:7000?key=abpub_…&code=…' --via wlan0 --via wwan0 \
+    --socks5 127.0.0.1:1080
+
   A film over Wi-Fi and a mobile network at once, from the web server beside `anabranch serve`:
   anabranch proxy --to 192.0.2.1:7000 --via wlan0 --via wwan0 --key phone.key --peer abpub_… \\
     --listen 127.0.0.1:8080 &
@@ -78,6 +84,9 @@ pub(crate) struct Arguments {
     /// The server's public key.
     #[arg(long, value_name = "PUBKEY", value_parser = discreet::<PublicKey>(), required = true)]
     peer: Option<PublicKey>,
+    /// The code of a link, in place of which it stands.
+    #[arg(long, value_name = "CODE", value_parser = discreet::<PairingCode>(), hide = true)]
+    code: Option<PairingCode>,
     /// Takes connections for the target that the server forwards to (its --forward).
     #[arg(long, value_name = "ADDR")]
     listen: Vec<String>,
@@ -192,7 +201,10 @@ fn carry_all(watch: &mut Watch, mut route: Option<DefaultRoute>) -> anyhow::Resu
 impl Arguments {
     /// Checks that keys and paths can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        read_key(self.key()?)?;
+        let key = self.key()?;
+        if self.code.is_none() || key.exists() {
+            read_key(key)?;
+        }
         self.paths.resolve().map(drop)
     }
 
@@ -209,7 +221,10 @@ fn config(
     clock: Clock,
     observed: &Opened,
 ) -> anyhow::Result<ClientConfig> {
-    let local_key = read_key(arguments.key()?)?;
+    let local_key = match &arguments.code {
+        Some(_) => read_or_make_key(arguments.key()?)?,
+        None => read_key(arguments.key()?)?,
+    };
     let peer = arguments.peer.context("--peer is missing")?;
     ensure_other(&peer, local_key.public_key())?;
     let paths = arguments.paths.resolve()?;
@@ -220,6 +235,7 @@ fn config(
         connect_timeout: arguments.timeout,
         give_up_after: arguments.give_up_after,
         tcp: arguments.paths.tcp(),
+        pairing_code: arguments.code.clone(),
         ..ClientConfig::new(local_key, peer, paths)
     })
 }

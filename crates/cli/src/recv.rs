@@ -11,7 +11,6 @@ mod pairing;
 mod phones;
 mod places;
 mod plan;
-mod qr_code;
 mod receivers;
 mod reload;
 mod returns;
@@ -44,6 +43,8 @@ use crate::command_line::allow_many_files;
 use crate::keygen::discreet;
 use crate::latency::Latency;
 use crate::observe_arguments::ObserveArguments;
+use crate::pairing::PairArguments;
+use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
 use crate::slowness;
 use allowance::{Allowances, Share};
@@ -53,7 +54,6 @@ use destination::{Destination, Destinations};
 use held::Held;
 use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
-use pairing::PairArguments;
 use places::Places;
 use reload::Reloads;
 use returns::{ReturnArguments, Returns};
@@ -218,7 +218,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     arguments.prepare()?;
     let reloads = Reloads::new(&arguments)?;
     let mut plan = arguments.plan()?;
-    arguments.pairing.make_passphrases(&mut plan.others)?;
+    pairing::make_passphrases(&arguments.pairing, &mut plan.others)?;
     let stdout = plan.destinations.standard_output();
     let whep = arguments.whep.as_ref();
     let observed = arguments.observe.open_with_pictures(stdout, whep)?;
@@ -242,6 +242,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
+    let desk = native.as_ref();
+    let desk = desk.map(|native| arguments.desk(native));
+    let desk = desk.unwrap_or_default();
     let returns = Returns::default();
     returns.start(arguments.returns, plan.has_several, clock, &stop)?;
     let mut studio = Studio {
@@ -262,7 +265,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         worst: None,
         look_at: clock.now(),
         refusal_lines: RefusalLines::default(),
-        is_pairing: arguments.pairing.is_asked(),
+        desk,
         held: Held::default(),
         controlled: Controlled::new(arguments.recordings),
         reloads,
@@ -276,10 +279,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        arguments.pairing.start(&native.receiver, native.key)?;
+        studio.print_own_link(native, &arguments.pairing)?;
     }
     plan.others.iter().for_each(OtherSource::announce);
-    arguments.pairing.print_phones(&plan.others)?;
+    pairing::print_phones(&arguments.pairing, &plan.others)?;
     service::ready();
     let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
     let summary = slowness::locked(&slowness).summary();
@@ -332,8 +335,8 @@ struct Studio<'a> {
     /// Time of the next check of the file of senders.
     look_at: Instant,
     refusal_lines: RefusalLines,
-    /// Whether a link waits for its sender.
-    is_pairing: bool,
+    /// Codes that wait for their senders.
+    desk: Desk,
     /// Sessions whose outputs cannot be opened.
     held: Held<Reception>,
     controlled: Controlled,
@@ -461,7 +464,7 @@ impl Studio<'_> {
     /// Passes a new session to its stream's thread.
     fn take(&mut self, reception: Reception) {
         // Its sender may have been added just now.
-        self.take_pairing_outcomes(self.manner.clock.now());
+        self.take_paired(self.manner.clock.now());
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
@@ -516,13 +519,14 @@ impl Studio<'_> {
     fn look(&mut self) {
         let now = self.manner.clock.now();
         self.follow_orders(now);
-        self.take_pairing_outcomes(now);
+        self.take_paired(now);
         for (name, reception) in self.held.take_due(now) {
             self.places.leave(&name);
             reception.close();
         }
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
+            self.look_for_invitations();
             self.refresh_list(now);
             self.print_refused_senders(now);
         }

@@ -367,7 +367,7 @@ impl Session<'_> {
             } else if self.has_code && matches!(ended, Ended::NoAnswer { .. }) {
                 print::warn(
                     "the link's code is good once and for ten minutes: if the receiver runs, ask \
-                     for another link (anabranch recv --pair)",
+                     for another link (anabranch pair)",
                 );
             }
             return outcome(ended);

@@ -4,6 +4,7 @@ mod doors;
 
 use core::time::Duration as StdDuration;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -13,7 +14,7 @@ use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
 use anabranch_observe::{Look, StandardOutput};
-use anabranch_secure::PublicKey;
+use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -23,13 +24,17 @@ use anabranch_tunnel::tun::host::nat::Nat;
 use anabranch_tunnel::udp::server;
 use anabranch_tunnel::{Destination, Target, streams};
 use anabranch_units::Duration;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
 use crate::allowed::{AllowList, Allowed, Door};
 use crate::command_line::{allow_many_files, describe_tcp, listen_addr, tcp_addr};
 use crate::config::Reload;
-use crate::keygen::{discreet, read_key};
+use crate::keygen::{discreet, read_key, read_or_make_key};
+use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
+use crate::pairing::desk::Desk;
+use crate::pairing::door::Door as Entrance;
+use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
 use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
@@ -55,6 +60,10 @@ Examples:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow \
     abpub_…A=phone,connect=192.168.1.0/24:* --allow abpub_…B=desk,connect=127.0.0.1:22
 
+  Without keys; give the printed link to the proxy (`anabranch proxy LINK --socks5 1080`), and add
+  another while the server runs by `anabranch pair`:
+  anabranch serve --pair --connect any
+
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
@@ -75,15 +84,15 @@ The first Ctrl-C notifies the proxies, which wait for the next server; a second 
 at once.")]
 pub(crate) struct Arguments {
     /// Address and port to listen at (7000 by default); `[::]:PORT` accepts IPv4 and IPv6.
-    #[arg(long, value_name = "ADDR")]
-    listen: String,
+    #[arg(long, required_unless_present = "pair", value_name = "ADDR")]
+    listen: Option<String>,
     /// Address and port at which to accept TCP connections too, for proxies whose networks block
     /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
     #[arg(long, value_name = "ADDR")]
     listen_tcp: Option<String>,
     /// Key file of this end, from `anabranch keygen`.
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    #[arg(long, required_unless_present = "pair", value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Public key of an allowed proxy, and its name; may be given several times.
     /// `connect=HOST:PORT` is a rule for this key alone. `streams=2` limits the number of keys of
     /// the same name with sessions at a time.
@@ -92,6 +101,8 @@ pub(crate) struct Arguments {
     /// File with a line for each allowed proxy: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
+    #[command(flatten)]
+    pairing: PairArguments,
     /// Target of the connections that arrive at a proxy's --listen.
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     forward: Option<Target>,
@@ -124,9 +135,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    let local_key = read_key(&arguments.key)?;
+    let local_key = arguments.local_key()?;
     let local_public = local_key.public_key();
-    let listen = listen_addr(&arguments.listen)?;
+    let listen = arguments.listen_address()?;
+    arguments.pairing.make_list(arguments.list().as_deref())?;
     let allowed = arguments.allowed()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let config = ServerConfig {
@@ -166,8 +178,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ));
     // After the address, so that readers of this program's lines see them in one order.
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
+    let entrance = arguments.entrance(local_public, server.local_addr());
+    let mut desk = Desk::open(arguments.list().as_deref(), &entrance);
+    if arguments.pairing.is_asked() {
+        let code = desk.invite(&*server, &arguments.pairing);
+        arguments.print_link(&entrance, code)?;
+    }
     service::ready();
     let doors = Doors {
+        desk,
         allowed,
         look_at: clock.now(),
         server: &server,
@@ -201,10 +220,63 @@ fn target(text: &str) -> Result<Target, String> {
 impl Arguments {
     /// Checks the arguments, as far as possible without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        read_key(&self.key)?;
         tcp_addr(self.listen_tcp.as_deref())?;
-        self.allowed()?;
-        listen_addr(&self.listen).map(drop)
+        self.listen_address()?;
+        let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
+        if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
+            // Missing files are made at the start.
+            return Ok(());
+        }
+        self.local_key()?;
+        self.allowed().map(drop)
+    }
+
+    fn key_file(&self) -> Option<PathBuf> {
+        self.pairing.or_usual(self.key.as_deref(), "server.key")
+    }
+
+    /// Returns the file of proxies.
+    fn list(&self) -> Option<PathBuf> {
+        self.pairing.or_usual(self.allow_from.as_deref(), "proxies")
+    }
+
+    fn local_key(&self) -> anyhow::Result<SecretKey> {
+        let key = self.key_file().context("--key is missing")?;
+        if self.pairing.is_asked() {
+            read_or_make_key(&key)
+        } else {
+            read_key(&key)
+        }
+    }
+
+    fn listen_address(&self) -> anyhow::Result<SocketAddr> {
+        listen_addr(self.listen.as_deref().unwrap_or(LISTEN))
+    }
+
+    /// Returns the way in for `anabranch pair`.
+    fn entrance(&self, key: PublicKey, local: SocketAddr) -> Entrance {
+        Entrance {
+            command: "serve".to_owned(),
+            key,
+            local,
+            outside: match self.pairing.host() {
+                "" => String::new(),
+                host => address_of(host, local),
+            },
+        }
+    }
+
+    /// Prints the program's own link.
+    fn print_link(&self, entrance: &Entrance, code: PairingCode) -> anyhow::Result<()> {
+        print::note(
+            "the link is good once and for ten minutes: anabranch proxy 'LINK' --listen \
+             127.0.0.1:8080. If proxies reach this machine at another address, name it: --pair=HOST",
+        );
+        print_link(&Link {
+            to: address_of(self.pairing.host(), entrance.local),
+            key: entrance.key,
+            code: Some(code),
+        })
     }
 
     /// Returns the allowed proxies.
@@ -212,10 +284,12 @@ impl Arguments {
     /// # Errors
     /// There are none, or they could reach nothing.
     fn allowed(&self) -> anyhow::Result<AllowList> {
-        let list = AllowList::new(Door::Serve, self.allow.clone(), self.allow_from.as_deref())?;
+        let file = self.list();
+        let list = AllowList::new(Door::Serve, self.allow.clone(), file.as_deref())?;
         let leads_somewhere = self.forward.is_some()
             || self.tun.options().is_wanted()
-            || self.allow_from.is_some()
+            || (self.allow_from.is_some() && !self.pairing.is_asked())
+            || (self.pairing.is_asked() && !self.connect.is_empty())
             || list.may_connect(&self.connect);
         ensure!(
             leads_somewhere,
@@ -262,8 +336,10 @@ fn watch(
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Connected { peer, session_kind }) => {
+                doors.take_paired();
                 print::note(format_args!(
-                    "connected to {peer}, for {}",
+                    "connected to {} ({peer}), for {}",
+                    doors.allowed.name_of(&peer).as_str(),
                     cargo_name(session_kind)
                 ));
                 session_count += 1;
@@ -289,6 +365,7 @@ fn watch(
             Err(RecvTimeoutError::Disconnected) => return slowness,
         }
         let now = clock.now();
+        doors.take_paired();
         doors.look(now);
         let lateness = server.lateness().max(stop.lateness(clock));
         slowness.watch(now, lateness, doors.observation, "serve");

@@ -159,13 +159,13 @@ fn a_key_that_is_added_is_in_the_file_and_let_in_even_if_it_cannot_be_written() 
     let keys = [key(), key(), key()];
     std::fs::write(&path, format!("{} front", keys[0])).unwrap();
     let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
-    assert_eq!(list.add(keys[1]).unwrap(), path);
+    assert_eq!(list.add(keys[1], None).unwrap(), path);
     assert_eq!(list.keys(), keys[..2]);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, format!("{} front\n{}\n", keys[0], keys[1]));
     assert!(!list.refresh().unwrap(), "it knows its own change");
     std::fs::remove_file(&path).unwrap();
-    assert!(list.add(keys[2]).is_err());
+    assert!(list.add(keys[2], None).is_err());
     assert_eq!(list.keys(), keys);
 }
 

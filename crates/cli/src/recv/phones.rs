@@ -19,8 +19,8 @@ use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::listen::OtherSource;
-use super::qr_code;
 use crate::allowed::StreamName;
+use crate::pairing::qr_code;
 
 /// An address that an app calls.
 pub(super) struct PhoneAddress {

@@ -17,6 +17,7 @@ use anabranch_units::{Duration, Instant};
 use crate::Command;
 use crate::allowed::{AllowList, Allowed};
 use crate::config::Reload;
+use crate::pairing::desk::Desk;
 use crate::recv::keep_out;
 
 /// Time between checks of the file of proxies.
@@ -33,6 +34,8 @@ pub(super) struct Doors<'a> {
     pub(super) gate: Option<&'a tun::server::Gate>,
     pub(super) observation: &'a Observation,
     pub(super) allowed: AllowList,
+    /// Codes that wait for their proxies.
+    pub(super) desk: Desk,
     /// Time of the next check of the file of proxies.
     pub(super) look_at: Instant,
     /// Proxies whose sessions were ended, until they are let in again.
@@ -55,6 +58,13 @@ impl Doors<'_> {
         }
     }
 
+    /// Adds proxies that have used a link to the list.
+    pub(super) fn take_paired(&mut self) {
+        if self.desk.take_paired(self.server, &mut self.allowed) {
+            self.set_allowed();
+        }
+    }
+
     /// Reads the file of proxies again if it has changed.
     pub(super) fn look(&mut self, now: Instant) {
         self.follow_orders(now);
@@ -62,6 +72,7 @@ impl Doors<'_> {
             return;
         }
         self.look_at = now + FILE_INTERVAL;
+        self.desk.look(self.server);
         match self.allowed.refresh() {
             Ok(false) => {}
             Ok(true) => {

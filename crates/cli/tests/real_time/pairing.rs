@@ -110,3 +110,84 @@ fn a_link_is_all_that_a_sender_needs_and_lets_in_one() {
     assert_eq!(exit, 0, "{said}");
     studio.finish_well();
 }
+
+#[test]
+fn a_running_receiver_gets_another_sender_by_name_and_loses_it_again() {
+    let bed = Bed::new();
+    let film = bed.text("film.ts");
+    std::fs::write(&film, transport_stream(25)).unwrap();
+    let (mut studio, link, _) = pairing(&bed, &["--name", "front"]);
+    let (exit, said) = send(&bed, "camera", &[&film, &link]);
+    assert_eq!(exit, 0, "{said}");
+    studio.wait_for("paired with front, abpub_");
+    let mut pair = machine(&bed, "studio");
+    let mut pair = Running::of(pair.args(["pair", "--name", "roof"]).stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(pair.child.stdout.take().unwrap());
+    let mut link = String::new();
+    stdout.read_line(&mut link).unwrap();
+    pair.wait_for("waiting until the link is used");
+    // The receiver looks for invitations every second, and a sender asks for ten.
+    let (exit, said) = send(&bed, "other", &[link.trim(), &film]);
+    assert_eq!(exit, 0, "{said}");
+    let mut outcome = String::new();
+    stdout.read_line(&mut outcome).unwrap();
+    assert!(outcome.starts_with("paired with roof, abpub_"), "{outcome}");
+    pair.finish_well();
+    studio.wait_for("paired with roof, abpub_");
+    let listed = machine(&bed, "studio")
+        .args(["pair", "--list"])
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(names, ["front", "roof"]);
+    let taken = machine(&bed, "studio")
+        .args(["pair", "--name", "roof"])
+        .output()
+        .unwrap();
+    assert_eq!(taken.status.code(), Some(1));
+    let removed = machine(&bed, "studio")
+        .args(["pair", "--remove", "roof"])
+        .output()
+        .unwrap();
+    assert!(removed.status.success());
+    studio.wait_for("1 senders are let in");
+    let bare = link.split('&').next().unwrap();
+    let (exit, said) = send(&bed, "other", &[bare, &film]);
+    assert_eq!(exit, 3, "{said}");
+    studio.interrupt();
+    let (exit, said) = studio.finish();
+    assert_eq!(exit, 0, "{said}");
+    let none = machine(&bed, "studio").args(["pair"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(1), "nothing runs");
+}
+
+#[test]
+fn a_proxy_needs_nothing_but_the_link_of_a_server() {
+    let bed = Bed::new();
+    let mut command = machine(&bed, "origin");
+    command.args([
+        "serve",
+        "--pair",
+        "--listen",
+        "127.0.0.1:0",
+        "--connect",
+        "127.0.0.1:9",
+    ]);
+    let mut server = Running::of(command.stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(server.child.stdout.take().unwrap());
+    let mut link = String::new();
+    stdout.read_line(&mut link).unwrap();
+    let mut command = machine(&bed, "van");
+    command.args(["proxy", link.trim(), "--socks5", "127.0.0.1:0"]);
+    let proxy = Running::of(&mut command);
+    server.wait_for("paired with ");
+    server.wait_for("for connections");
+    proxy.finish_well();
+    server.finish_well();
+    let list = std::fs::read_to_string(bed.path("origin/anabranch/proxies")).unwrap();
+    assert!(list.contains("abpub_"), "{list}");
+}

@@ -9,7 +9,7 @@ const WIDEST_MARGIN: usize = 4;
 
 /// Draws a code, light on dark as most terminals are. Its margin gives way to the terminal's
 /// height, up to one module.
-pub(super) fn drawn(code: &QrCode) -> String {
+pub(crate) fn drawn(code: &QrCode) -> String {
     let width = code.width();
     let margin = (2 * MAX_ROWS).saturating_sub(width) / 2;
     let margin = margin.clamp(1, WIDEST_MARGIN);

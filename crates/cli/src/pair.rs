@@ -1,0 +1,354 @@
+//! `anabranch pair`: peers of a running program.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_net::Clock;
+use anabranch_secure::PublicKey;
+use anabranch_terminal::arguments::positive;
+use anabranch_terminal::exit::Failure;
+use anabranch_terminal::print;
+use anabranch_terminal::stop::Stop;
+use anabranch_units::{Duration, known_names};
+use anyhow::{Context, bail, ensure};
+
+use crate::allowed::{Allowed, StreamName, of_file};
+use crate::link::Link;
+use crate::pairing::door::Door;
+use crate::pairing::invitation::Invitation;
+use crate::pairing::{address_of, print_link};
+use crate::usage::usual_folder;
+
+/// State folder of the services of `packaging`.
+const SERVICES_FOLDER: &str = "/var/lib/anabranch";
+/// Interval between two looks for a peer that has used the link.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Time in which a program takes an invitation (it looks every second), or drops one.
+const TAKEN_WITHIN: Duration = Duration::from_secs(3);
+/// Longest validity of a link.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
+/// Adds a sender or proxy to a program that runs: prints a link, and waits until it is used.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Beside a running `anabranch recv --pair` or service, one more camera with a name:
+  anabranch pair --name roof
+  The camera then runs: anabranch send INPUT 'LINK'
+  (beside `serve` it is a proxy: anabranch proxy 'LINK' --listen 127.0.0.1:8080)
+
+  Who is let in, and one of them no longer; its session ends within a second:
+  anabranch pair --list
+  anabranch pair --remove roof
+
+The program needs a list of peers (--allow-from, or --pair). It is found in this user's state folder
+or in that of the services, /var/lib/anabranch (as root); --allow-from names another one. Nothing is
+restarted. If you stop this command before the link is used, the link is void.")]
+pub(crate) struct Arguments {
+    /// Name of the new peer, in lists, outputs and statistics [default: the first characters of its
+    /// key].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "remove"])]
+    name: Option<StreamName>,
+    /// This machine's name or address for the peer, if it is not the one in the link.
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["list", "remove"])]
+    host: Option<String>,
+    /// Validity of the link, up to 24 h.
+    #[arg(long, value_name = "TIME", default_value = "10 min", value_parser = positive)]
+    lasts: Duration,
+    /// Print the link and end; the link stays good.
+    #[arg(long)]
+    no_wait: bool,
+    /// The program's list of peers.
+    #[arg(long, value_name = "FILE")]
+    allow_from: Option<PathBuf>,
+    /// Print the peers of the list: name, key and limits.
+    #[arg(long, conflicts_with = "remove")]
+    list: bool,
+    /// Remove a peer from the list, by its name or key; its session ends.
+    #[arg(long, value_name = "NAME|KEY")]
+    remove: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let list = arguments.list_file()?;
+    if arguments.list {
+        return print_list(&list);
+    }
+    match &arguments.remove {
+        Some(peer) => remove(&list, peer),
+        None => arguments.invite(&list),
+    }
+}
+
+impl Arguments {
+    /// Returns the list of peers.
+    fn list_file(&self) -> anyhow::Result<PathBuf> {
+        if let Some(list) = &self.allow_from {
+            return Ok(list.clone());
+        }
+        let folders = [usual_folder(), Some(PathBuf::from(SERVICES_FOLDER))];
+        let mut folders: Vec<PathBuf> = folders.into_iter().flatten().collect();
+        folders.dedup();
+        let lists: Vec<PathBuf> = folders.iter().flat_map(|at| Door::all_in(at)).collect();
+        match &lists[..] {
+            [list] => Ok(list.clone()),
+            [] if self.list || self.remove.is_some() => {
+                let lists = folders.iter().map(|folder| folder.join("senders"));
+                let list = lists.into_iter().find(|list| list.exists());
+                list.context("there is no list of peers here: name it with --allow-from FILE")
+            }
+            [] => bail!(
+                "no program with a list of peers runs here: start `anabranch recv --pair` or \
+                 `anabranch serve --pair`, or name the list of one (--allow-from FILE)"
+            ),
+            several => {
+                let shown = several.iter().map(|list| list.display().to_string());
+                bail!(
+                    "several programs run: choose one with --allow-from, of {}",
+                    shown.collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+
+    /// Prints a link, and waits until it is used.
+    fn invite(&self, list: &Path) -> anyhow::Result<()> {
+        ensure!(
+            self.lasts <= LONGEST,
+            "--lasts: a link is good for 24 h at most"
+        );
+        let door = Door::of(list)?;
+        let before = read_list(list)?;
+        if let Some(name) = &self.name {
+            ensure!(
+                before.iter().all(|allowed| allowed.name != *name),
+                "--name {}: a peer of {} has this name (`anabranch pair --remove {0}` removes it)",
+                name.as_str(),
+                list.display()
+            );
+        }
+        let stop = Stop::new()?;
+        stop.on_signals()?;
+        let invitation = Invitation::new(self.name.clone(), self.lasts);
+        let file = invitation.write(list)?;
+        let to = match &self.host {
+            None if !door.outside.is_empty() => door.outside.clone(),
+            host => address_of(host.as_deref().unwrap_or_default(), door.local),
+        };
+        let command = match door.command.as_str() {
+            "recv" => "anabranch send INPUT",
+            "serve" => "anabranch proxy",
+            _ => "anabranch recv --pair OUTPUT --via-relay",
+        };
+        print::note(format_args!(
+            "the link is good once and for {}: {command} 'LINK'",
+            self.lasts
+        ));
+        print_link(&Link {
+            to,
+            key: door.key,
+            code: Some(invitation.code.clone()),
+        })?;
+        if self.no_wait {
+            return Ok(());
+        }
+        print::note("waiting until the link is used; Ctrl-C voids it");
+        let outcome = wait(&stop, list, &file, &invitation, &before);
+        Invitation::remove(&file);
+        outcome
+    }
+}
+
+/// Waits until the program has added a peer to the list.
+fn wait(
+    stop: &Stop,
+    list: &Path,
+    file: &Path,
+    invitation: &Invitation,
+    before: &[Allowed],
+) -> anyhow::Result<()> {
+    let clock = Clock::start();
+    loop {
+        let wake_at = clock.now() + LOOK_INTERVAL;
+        stop.wait_until(&clock, wake_at);
+        if stop.is_stopped() {
+            print::note("the link is void");
+            return Ok(());
+        }
+        if !file.exists() {
+            let now = read_list(list)?;
+            let is_new = |allowed: &&Allowed| {
+                let known = before.iter().all(|old| old.key != allowed.key);
+                known
+                    && invitation
+                        .name
+                        .as_ref()
+                        .is_none_or(|name| *name == allowed.name)
+            };
+            return match now.iter().find(is_new) {
+                Some(Allowed { name, key, .. }) => {
+                    let shown = list.display();
+                    print::line(format_args!(
+                        "paired with {}, {key}: now in {shown}",
+                        name.as_str()
+                    ))
+                }
+                None if invitation.remaining().is_none() => expired(),
+                None => bail!(
+                    "the link was used, and the program could not write {}: its log says why",
+                    list.display()
+                ),
+            };
+        }
+        if invitation.remaining().is_none() {
+            return expired();
+        }
+        if Door::of(list).is_err() && clock.now() > anabranch_units::Instant::ZERO + TAKEN_WITHIN {
+            bail!("the program has ended, and the link is void");
+        }
+    }
+}
+
+fn expired() -> anyhow::Result<()> {
+    bail!(Failure::PeerLost("the link has expired unused".to_owned()))
+}
+
+fn read_list(list: &Path) -> anyhow::Result<Vec<Allowed>> {
+    let shown = list.display().to_string();
+    let text = std::fs::read_to_string(list).with_context(|| format!("cannot read {shown}"))?;
+    of_file(&shown, &text)
+}
+
+fn print_list(list: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(list)?;
+    let all = of_file(&list.display().to_string(), &text)?;
+    print::note(format_args!("{} peers in {}", all.len(), list.display()));
+    for Allowed { name, key, .. } in &all {
+        // Limits are shown as the file has them.
+        let has_key = |line: &&str| line.split_whitespace().next() == Some(&key.to_string());
+        let line = text.lines().find(has_key).unwrap_or_default();
+        let line = line.split('#').next().unwrap_or_default();
+        let limits: Vec<&str> = line.split_whitespace().skip(2).collect();
+        let limits = limits.join(" ");
+        print::line(
+            format_args!("{} {key} {limits}", name.as_str())
+                .to_string()
+                .trim_end(),
+        )?;
+    }
+    Ok(())
+}
+
+/// Removes a peer from a list. The running program reads the list again within a second.
+fn remove(list: &Path, peer: &str) -> anyhow::Result<()> {
+    let text =
+        std::fs::read_to_string(list).with_context(|| format!("cannot read {}", list.display()))?;
+    let (kept, removed) = without(&list.display().to_string(), &text, peer)?;
+    rewrite(list, &kept)?;
+    for key in removed {
+        print::note(format_args!("{key} is no longer in {}", list.display()));
+    }
+    Ok(())
+}
+
+/// Returns the text of a list without a peer, and the peer's keys.
+fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<PublicKey>)> {
+    let all = of_file(shown, text)?;
+    let is_it =
+        |allowed: &Allowed| allowed.name.as_str() == peer || allowed.key.to_string() == peer;
+    let removed: Vec<PublicKey> = all
+        .iter()
+        .filter(|one| is_it(one))
+        .map(|one| one.key)
+        .collect();
+    ensure!(
+        !removed.is_empty(),
+        "{shown} has no peer {peer}: it has {}",
+        known_names(peer, all.iter().map(|allowed| allowed.name.as_str()))
+    );
+    let is_kept = |line: &&str| {
+        let first = line.split('#').next().unwrap_or_default();
+        let first = first.split_whitespace().next().unwrap_or_default();
+        removed.iter().all(|key| key.to_string() != first)
+    };
+    let mut kept = String::new();
+    for line in text.lines().filter(is_kept) {
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    if kept.trim().is_empty() {
+        // An empty file is taken for one that is being written.
+        kept = "# nobody is let in\n".to_owned();
+    }
+    Ok((kept, removed))
+}
+
+/// Writes a list again under its name. It stays its owner's.
+fn rewrite(list: &Path, text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::{MetadataExt, chown};
+    let context = || format!("cannot write {}", list.display());
+    let real = list.canonicalize().with_context(context)?;
+    let metadata = real.metadata().with_context(context)?;
+    let folder = real.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".anabranch-list-")
+        .permissions(metadata.permissions())
+        .tempfile_in(folder)
+        .with_context(context)?;
+    file.write_all(text.as_bytes()).with_context(context)?;
+    file.as_file().sync_all().with_context(context)?;
+    let (uid, gid) = (metadata.uid(), metadata.gid());
+    if file.as_file().metadata().with_context(context)?.uid() != uid {
+        chown(file.path(), Some(uid), Some(gid)).with_context(context)?;
+    }
+    file.persist(&real)
+        .map_err(|error| error.error)
+        .with_context(context)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SecretKey;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_is_removed_by_name_or_key_and_comments_stay() {
+        let keys = [(); 3].map(|()| SecretKey::generate().public_key());
+        let text = format!(
+            "# cameras\n{} roof max=3Mbit/s # the big one\n{} van streams=1\n{} van\n",
+            keys[0], keys[1], keys[2]
+        );
+        let (kept, removed) = without("senders", &text, "roof").unwrap();
+        assert_eq!(removed, keys[..1]);
+        assert_eq!(
+            kept,
+            format!("# cameras\n{} van streams=1\n{} van\n", keys[1], keys[2])
+        );
+        let (kept, removed) = without("senders", &text, "van").unwrap();
+        assert_eq!(removed, keys[1..], "all keys of the name");
+        assert!(kept.ends_with("# the big one\n"), "{kept}");
+        let (_, removed) = without("senders", &text, &keys[2].to_string()).unwrap();
+        assert_eq!(removed, keys[2..]);
+        let error = without("senders", &text, "rof").unwrap_err().to_string();
+        assert!(error.contains("roof"), "{error}");
+        let alone = format!("{} roof\n", keys[0]);
+        let (kept, _) = without("senders", &alone, "roof").unwrap();
+        assert!(kept.starts_with('#'), "{kept}");
+    }
+
+    #[test]
+    fn a_list_that_is_written_again_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("senders");
+        std::fs::write(&list, "old").unwrap();
+        let mode = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(&list, mode).unwrap();
+        rewrite(&list, "new\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&list).unwrap(), "new\n");
+        assert_eq!(list.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+}

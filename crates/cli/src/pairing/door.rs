@@ -1,0 +1,182 @@
+//! The file by which `anabranch pair` finds a running program: `senders.door` beside `senders`.
+//!
+//! The program holds a lock on it as long as it runs. The file that a killed program leaves behind
+//! therefore invites nobody.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anabranch_secure::PublicKey;
+use anyhow::{Context, anyhow, ensure};
+use rustix::fs::{FlockOperation, flock};
+
+/// End of the file's name, behind that of the list.
+const ENDING: &str = ".door";
+/// Upper bound on the length of a file.
+const MAX_BYTES: u64 = 4_096;
+
+/// The way into a running program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Door {
+    /// The command: `recv`, `serve` or `serve --relay`.
+    pub(crate) command: String,
+    /// Public key of the program.
+    pub(crate) key: PublicKey,
+    /// Local address at which it listens.
+    pub(crate) local: SocketAddr,
+    /// Host and port by which its user or a router has it reached; empty if that is not known.
+    pub(crate) outside: String,
+}
+
+/// The file of this program, which is locked.
+#[derive(Debug)]
+pub(crate) struct OpenDoor {
+    file: File,
+    path: PathBuf,
+}
+
+/// Returns a path with `ending` behind its name.
+pub(crate) fn beside(list: &Path, ending: &str) -> PathBuf {
+    let mut name = list.file_name().map(OsStr::to_owned).unwrap_or_default();
+    name.push(OsString::from(ending));
+    list.with_file_name(name)
+}
+
+impl Door {
+    /// Writes the file beside a list, and locks it until the program ends. `None` if another
+    /// program has it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn open(&self, list: &Path) -> io::Result<Option<OpenDoor>> {
+        let path = beside(list, ENDING);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.mode(0o600).open(&path)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        let mut open = OpenDoor { file, path };
+        open.write(self)?;
+        Ok(Some(open))
+    }
+
+    /// Reads the file of the running program that has this list.
+    ///
+    /// # Errors
+    /// No program runs that has it, or the file cannot be read.
+    pub(crate) fn of(list: &Path) -> anyhow::Result<Door> {
+        let path = beside(list, ENDING);
+        let shown = list.display();
+        let absent = || {
+            format!(
+                "no running program has the list {shown}: start `anabranch recv --pair`, or one \
+                 with --allow-from {shown}"
+            )
+        };
+        let file = File::open(&path).with_context(absent)?;
+        let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        ensure!(is_held, "{}", absent());
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text)?;
+        Door::read(&text).with_context(|| format!("{} cannot be understood", path.display()))
+    }
+
+    /// Returns the lists of a folder whose programs run.
+    pub(crate) fn all_in(folder: &Path) -> Vec<PathBuf> {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        let list = |path: PathBuf| {
+            let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?.to_owned();
+            Some(path.with_file_name(name))
+        };
+        let mut lists: Vec<PathBuf> = entries.filter_map(|entry| list(entry.path())).collect();
+        lists.retain(|list| Door::of(list).is_ok());
+        lists.sort();
+        lists
+    }
+
+    fn read(text: &str) -> anyhow::Result<Door> {
+        let line = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
+            let found = lines.find(|(word, _)| *word == name);
+            let found = found.map(|(_, value)| value.to_owned());
+            found.ok_or_else(|| anyhow!("`{name}` is missing"))
+        };
+        Ok(Door {
+            command: line("command")?,
+            key: line("key")?.parse()?,
+            local: line("local")?.parse()?,
+            outside: line("outside")?,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let Door {
+            command,
+            key,
+            local,
+            outside,
+        } = self;
+        format!("command = {command}\nkey = {key}\nlocal = {local}\noutside = {outside}\n")
+    }
+}
+
+impl OpenDoor {
+    /// Writes another text into the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&mut self, door: &Door) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(door.to_text().as_bytes())
+    }
+}
+
+impl Drop for OpenDoor {
+    fn drop(&mut self) {
+        // Without the file, nobody is invited either.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SecretKey;
+
+    use super::*;
+
+    #[test]
+    fn a_door_is_open_as_long_as_its_program_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("senders");
+        let error = Door::of(&list).unwrap_err().to_string();
+        assert!(error.contains("recv --pair"), "{error}");
+        let door = Door {
+            command: "recv".to_owned(),
+            key: SecretKey::generate().public_key(),
+            local: "0.0.0.0:7000".parse().unwrap(),
+            outside: String::new(),
+        };
+        let mut open = door.open(&list).unwrap().expect("nobody has it");
+        assert_eq!(Door::of(&list).unwrap(), door);
+        assert!(door.open(&list).unwrap().is_none(), "another program");
+        let moved = Door {
+            outside: "studio.example:7000".to_owned(),
+            ..door.clone()
+        };
+        open.write(&moved).unwrap();
+        assert_eq!(Door::of(&list).unwrap(), moved);
+        assert_eq!(Door::all_in(folder.path()), [list.clone()]);
+        drop(open);
+        assert!(Door::of(&list).is_err());
+        // A killed program leaves its file behind.
+        std::fs::write(beside(&list, ENDING), door.to_text()).unwrap();
+        assert!(Door::of(&list).is_err());
+        assert!(Door::all_in(folder.path()).is_empty());
+    }
+}

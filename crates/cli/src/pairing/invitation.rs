@@ -1,0 +1,166 @@
+//! The file by which `anabranch pair` hands a code to a running program: one for each code, beside
+//! the list of peers, for its owner alone.
+
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anabranch_secure::PairingCode;
+use anabranch_units::Duration;
+use anyhow::{Context, anyhow};
+
+use super::door::beside;
+use crate::allowed::StreamName;
+
+/// Part of the file's name between that of the list and random characters.
+const MIDDLE: &str = ".invited-";
+/// Upper bound on the length of a file.
+const MAX_BYTES: u64 = 1_024;
+
+/// A code for one peer, and the name that it gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Invitation {
+    pub(crate) code: PairingCode,
+    pub(crate) name: Option<StreamName>,
+    /// End of its validity, in seconds of the Unix epoch.
+    until: u64,
+}
+
+fn unix_seconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl Invitation {
+    /// Makes an invitation with a new code, which is good for `lasts`.
+    pub(crate) fn new(name: Option<StreamName>, lasts: Duration) -> Self {
+        Invitation {
+            code: PairingCode::generate(),
+            name,
+            until: unix_seconds() + lasts.to_std().as_secs(),
+        }
+    }
+
+    /// Returns the rest of its validity; `None` once it is over.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        let seconds = self.until.saturating_sub(unix_seconds());
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
+    /// Writes its file beside a list, for the list's owner. Returns the file's path.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&self, list: &Path) -> anyhow::Result<PathBuf> {
+        let shown = list.display();
+        let context = || format!("cannot write beside {shown}");
+        let owner = list.metadata().with_context(context)?;
+        let prefix = beside(list, MIDDLE);
+        let prefix = prefix.file_name().unwrap_or_default();
+        let folder = list.parent().filter(|folder| *folder != Path::new(""));
+        let mut file = tempfile::Builder::new()
+            .prefix(prefix)
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .with_context(context)?;
+        let (uid, gid) = (owner.uid(), owner.gid());
+        if file.as_file().metadata().with_context(context)?.uid() != uid {
+            chown(file.path(), Some(uid), Some(gid)).with_context(context)?;
+        }
+        let name = self.name.as_ref().map_or("", StreamName::as_str);
+        // A program that reads only a part of the file waits for the rest: the line of the code is
+        // the last one.
+        let (until, code) = (self.until, self.code.to_text());
+        let text = format!("until = {until}\nname = {name}\ncode = {}\n", *code);
+        file.write_all(text.as_bytes()).with_context(context)?;
+        let (_, path) = file.keep().with_context(context)?;
+        Ok(path)
+    }
+
+    /// Returns the files beside a list.
+    pub(crate) fn files(list: &Path) -> Vec<PathBuf> {
+        let prefix = beside(list, MIDDLE);
+        let prefix = prefix.file_name().unwrap_or_default().to_string_lossy();
+        let folder = list.parent().filter(|folder| *folder != Path::new(""));
+        let entries = folder.unwrap_or(Path::new(".")).read_dir();
+        let entries = entries.into_iter().flatten().flatten();
+        let is_its = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&*prefix)
+        };
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_its).collect();
+        files.sort();
+        files
+    }
+
+    /// Reads a file. No error repeats a part of it.
+    ///
+    /// # Errors
+    /// It cannot be read, is open to others, or is not whole.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Invitation> {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.mode();
+        let is_private = mode & 0o077 == 0;
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text)?;
+        let line = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
+            let found = lines.find(|(word, _)| *word == name);
+            let value = found.map(|(_, value)| value.trim());
+            value.ok_or_else(|| anyhow!("the file is not whole"))
+        };
+        if !is_private || !text.ends_with('\n') {
+            return Err(anyhow!("the file is open to others, or not whole"));
+        }
+        let code = line("code")?.parse()?;
+        // A name may be missing, which leaves no blank behind the sign.
+        let name = line("name").unwrap_or_default();
+        let name = (!name.is_empty()).then(|| name.parse()).transpose();
+        Ok(Invitation {
+            code,
+            name: name.map_err(anyhow::Error::msg)?,
+            until: line("until")?.parse().context("its end is no number")?,
+        })
+    }
+
+    /// Removes a file, which voids its code.
+    pub(crate) fn remove(path: &Path) {
+        // It may have been used meanwhile.
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invitation_reads_as_it_is_written_and_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("senders");
+        fs::write(&list, "").unwrap();
+        for name in [None, Some("roof")] {
+            let name = name.map(|name: &str| name.parse().unwrap());
+            let invitation = Invitation::new(name, Duration::from_secs(600));
+            let path = invitation.write(&list).unwrap();
+            let mode = path.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            assert_eq!(Invitation::files(&list), [path.clone()]);
+            let read = Invitation::read(&path).unwrap();
+            assert_eq!(
+                (&read.code, &read.name),
+                (&invitation.code, &invitation.name)
+            );
+            assert!(read.remaining() > Some(Duration::from_secs(590)));
+            fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+            let error = Invitation::read(&path).unwrap_err().to_string();
+            assert!(!error.contains(&invitation.code.to_text()[..6]), "{error}");
+            Invitation::remove(&path);
+            assert!(Invitation::files(&list).is_empty());
+        }
+        let over = Invitation::new(None, Duration::ZERO);
+        assert_eq!(over.remaining(), None);
+    }
+}
