@@ -60,6 +60,7 @@ impl Lanes {
                 .lanes
                 .values()
                 .all(|lane| lane.peer.address != peer.address)
+                && ports[peer.address.socket].uplink().is_none()
                 && let Some(listener) = ports[peer.address.socket].socket()
             {
                 // On an error, the listening socket still serves the peer.

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::io::{Network, Socket};
+use crate::relay::uplink::SharedUplink;
 use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket as SystemSocket};
 use crate::start_error::StartError;
 use crate::tcp::Tcp;
@@ -45,6 +46,8 @@ pub(crate) struct Port {
     is_off: bool,
     /// The TCP connection, in addition to the socket or instead of it.
     tcp: Tcp,
+    /// The relay by which all its datagrams go.
+    uplink: Option<SharedUplink>,
 }
 
 #[derive(Debug, Default)]
@@ -154,7 +157,21 @@ impl Port {
             is_absence_reported: false,
             is_off: false,
             tcp: Tcp::None,
+            uplink: None,
         }
+    }
+
+    /// Creates a server's port to peers behind a relay.
+    pub(crate) fn relayed(socket: Socket, uplink: SharedUplink) -> Port {
+        Port {
+            uplink: Some(uplink),
+            ..Port::fixed(socket)
+        }
+    }
+
+    /// Returns the relay by which its datagrams go, if any.
+    pub(crate) fn uplink(&self) -> Option<&SharedUplink> {
+        self.uplink.as_ref()
     }
 
     /// Creates a server's port that accepts TCP connections.
@@ -236,6 +253,9 @@ impl Port {
     /// [`Connection::send`](crate::tcp::connection::Connection::send); without a socket, the
     /// reason of its absence.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        if let Some(uplink) = &self.uplink {
+            return self.send_by_relay(uplink, batch);
+        }
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => self.send_by_udp(batch),
             Tcp::Accepted(accepted) => accepted.send(batch),
@@ -249,6 +269,35 @@ impl Port {
                 Manner::Udp | Manner::Tcp | Manner::Both => self.send_by_udp(batch),
             },
         }
+    }
+
+    /// Sends a batch to a peer behind a relay.
+    fn send_by_relay(
+        &self,
+        uplink: &SharedUplink,
+        batch: &Batch<'_>,
+    ) -> Result<(), (usize, io::Error)> {
+        let mut uplink = uplink.lock();
+        let to = uplink.address();
+        let Some(wrapped) = uplink.wrap(batch) else {
+            let count = batch.bytes.len().div_ceil(batch.datagram_bytes);
+            return Err((count, io::ErrorKind::NotConnected.into()));
+        };
+        let mut failed: Option<(usize, io::Error)> = None;
+        for (bytes, datagram_bytes) in wrapped {
+            let sent = self.send_by_udp(&Batch {
+                to,
+                from: None,
+                ecn: batch.ecn,
+                bytes: &bytes,
+                datagram_bytes,
+            });
+            if let Err((count, error)) = sent {
+                let before = failed.map_or(0, |(count, _)| count);
+                failed = Some((before + count, error));
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Sends a batch as [`SystemSocket::send`] does.

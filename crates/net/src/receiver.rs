@@ -12,10 +12,11 @@ use anabranch_units::{Duration, Lateness, SharedMemory};
 use crate::event_queue;
 use crate::load::Frames;
 use crate::pairing::PairingOutcome;
+use crate::relay::RelayState;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
-    LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
+    LocalAddresses, Places, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -74,7 +75,7 @@ impl Receiver {
             (Frames, audience)
         })?;
         offer.set_reassembly_wait(config.reassembly_wait);
-        let role = ServerRole::new(config, vec![offer]);
+        let role = ServerRole::new(config, Relayed::of(&ports), vec![offer]);
         let runtime = Runtime::start("receiver", surroundings, ports, role)?;
         let handle = runtime.handle();
         Ok((Receiver { runtime, local }, Receptions { queue, handle }))
@@ -88,6 +89,11 @@ impl Receiver {
     /// Returns the address for TCP connections, if it accepts any; the port is never 0.
     pub fn local_tcp_addr(&self) -> Option<SocketAddr> {
         self.local.tcp
+    }
+
+    /// Returns the state of the registration at the relay; `None` without a relay.
+    pub fn relay_state(&self) -> Option<RelayState> {
+        self.runtime.look(|role, _| role.relay_state())
     }
 
     /// Returns the newest session's present or last state; before the first, the counts of

@@ -11,6 +11,7 @@ mod candidates;
 mod initiations;
 mod places;
 mod refused_senders;
+mod relayed;
 mod resets;
 mod sessions;
 
@@ -38,6 +39,7 @@ use crate::observer::PacketObserver;
 use crate::pairing::{Pairing, PairingOutcome};
 use crate::port::Port;
 use crate::random;
+use crate::relay::{RelayAccess, RelayState};
 use crate::route::header_bytes;
 use crate::runtime::{Next, Role};
 use crate::served::Offer;
@@ -50,7 +52,8 @@ pub use builder::{ServerBuilder, Serves};
 use candidates::{Candidates, Confirmed};
 pub use places::Places;
 pub use refused_senders::RefusedSender;
-use refused_senders::RefusedSenders;
+pub(crate) use refused_senders::RefusedSenders;
+pub(crate) use relayed::Relayed;
 use sessions::{Owner, Sessions};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
@@ -69,6 +72,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Local address for TCP connections, for peers whose networks block UDP.
     pub listen_tcp: Option<SocketAddr>,
+    /// Relay by which peers also reach this end.
+    pub relay: Option<RelayAccess>,
     /// This end's key.
     pub local_key: SecretKey,
     /// Public keys of the allowed peers.
@@ -103,6 +108,7 @@ impl ServerConfig {
             clock: Clock::start(),
             listen,
             listen_tcp: None,
+            relay: None,
             local_key,
             allowed,
             max_sessions: 1,
@@ -123,6 +129,7 @@ impl ServerConfig {
         let socket = self.network.listen(self.listen)?;
         let udp = socket.local_addr().map_err(StartError::Runtime)?;
         let mut ports = vec![Port::fixed(socket)];
+        ports.extend(self.open_relay()?);
         let mut tcp = None;
         if let Some(address) = self.listen_tcp {
             let listen_error = |source| StartError::ListenTcp { address, source };
@@ -166,11 +173,12 @@ pub(crate) struct ServerRole {
     /// Ended sessions that were not taken, the oldest first.
     ended: VecDeque<Snapshot>,
     edge: EdgeCounters,
+    relayed: Option<Relayed>,
     is_closing: bool,
 }
 
 impl ServerRole {
-    pub(crate) fn new(config: ServerConfig, offers: Vec<Offer>) -> Self {
+    pub(crate) fn new(config: ServerConfig, relayed: Option<Relayed>, offers: Vec<Offer>) -> Self {
         let peer_count = config.allowed.len();
         let responder = Responder::new(config.local_key, config.allowed);
         ServerRole {
@@ -194,6 +202,7 @@ impl ServerRole {
             last: None,
             ended: VecDeque::new(),
             edge: EdgeCounters::default(),
+            relayed,
             is_closing: false,
         }
     }
@@ -487,6 +496,42 @@ impl Role for ServerRole {
         datagram: &mut [u8],
         ports: &[Port],
     ) {
+        match self
+            .relayed
+            .as_ref()
+            .filter(|relayed| relayed.is_by(arrival))
+        {
+            Some(relayed) => {
+                if let Some((arrival, inner)) = relayed.unwrap(now, arrival, datagram) {
+                    self.handle_arrived(now, &arrival, &mut datagram[inner], ports);
+                }
+            }
+            None => self.handle_arrived(now, arrival, datagram, ports),
+        }
+    }
+
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
+        let next = self.advance_sessions(now, ports);
+        let is_over = next == Next::Over;
+        let peers = self.sessions.peers();
+        let relayed = self.relayed.as_mut();
+        next.by(relayed.map(|relayed| relayed.advance(now, peers, is_over, ports)))
+    }
+
+    fn peers(&self) -> (u64, &[Peer]) {
+        self.sessions.peers()
+    }
+}
+
+impl ServerRole {
+    /// Takes a datagram of a peer, which may have come by the relay.
+    fn handle_arrived(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        ports: &[Port],
+    ) {
         match classify(datagram) {
             // New initiations are for the next receiver.
             Some(Kind::Initiation) if self.is_closing => {}
@@ -496,7 +541,7 @@ impl Role for ServerRole {
         }
     }
 
-    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
+    fn advance_sessions(&mut self, now: Instant, ports: &[Port]) -> Next {
         self.candidates.forget(now);
         for index in self.sessions.due(now) {
             match self.advance_session(now, index, ports) {
@@ -513,12 +558,11 @@ impl Role for ServerRole {
         Next::Wait(self.sessions.next_at())
     }
 
-    fn peers(&self) -> (u64, &[Peer]) {
-        self.sessions.peers()
+    /// Returns the state of the registration at the relay; `None` without a relay.
+    pub(crate) fn relay_state(&self) -> Option<RelayState> {
+        self.relayed.as_ref().map(Relayed::state)
     }
-}
 
-impl ServerRole {
     /// Performs due steps of a session. Returns the time of the next ones, or the reason for its
     /// end.
     fn advance_session(

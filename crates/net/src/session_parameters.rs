@@ -10,6 +10,7 @@
 //! | 2 | latency in milliseconds, 2 bytes, big-endian |
 //! | 3 | without a value: the initiator reads challenges with padding |
 //! | 4 | without a value: the initiator takes requests of the responder (`remote-control`) |
+//! | 5 | without a value: the initiator is a receiver that registers at a relay |
 
 use anabranch_secure::{PARAMETERS_BYTES, ParameterBlock};
 use anabranch_units::Duration;
@@ -19,6 +20,7 @@ const KIND: u8 = 1;
 const LATENCY: u8 = 2;
 const PADDED_CHALLENGES: u8 = 3;
 const REMOTE_CONTROL: u8 = 4;
+const REGISTRATION: u8 = 5;
 
 /// Kind of a session, as its initiation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,9 +56,21 @@ pub struct SessionParameters {
     /// Whether the initiator takes requests for changes from the responder. How they are written is
     /// the business of the programs above.
     pub takes_requests: bool,
+    /// Whether the initiator is a receiver that registers at a relay. It has no kind then.
+    pub is_registration: bool,
 }
 
 impl SessionParameters {
+    /// Returns the parameters with which a receiver registers at a relay.
+    pub(crate) fn of_registration() -> Self {
+        SessionParameters {
+            kind: None,
+            latency: None,
+            reads_padded_challenges: false,
+            is_registration: true,
+        }
+    }
+
     /// Returns the parameters of a session of this kind, without a latency.
     pub fn of(kind: SessionKind) -> Self {
         SessionParameters {
@@ -64,6 +78,7 @@ impl SessionParameters {
             latency: None,
             reads_padded_challenges: false,
             takes_requests: false,
+            is_registration: false,
         }
     }
 
@@ -103,6 +118,9 @@ impl SessionParameters {
         if self.takes_requests {
             writer.write(REMOTE_CONTROL, &[]);
         }
+        if self.is_registration {
+            writer.write(REGISTRATION, &[]);
+        }
         ParameterBlock::new(writer.bytes)
     }
 
@@ -114,6 +132,7 @@ impl SessionParameters {
             latency: None,
             reads_padded_challenges: false,
             takes_requests: false,
+            is_registration: false,
         };
         let mut seen = [false; 256];
         let mut rest = block.as_bytes().as_slice();
@@ -143,6 +162,10 @@ impl SessionParameters {
                 REMOTE_CONTROL => {
                     let [] = <[u8; 0]>::try_from(value).ok()?;
                     parameters.takes_requests = true;
+                }
+                REGISTRATION => {
+                    let [] = <[u8; 0]>::try_from(value).ok()?;
+                    parameters.is_registration = true;
                 }
                 _ => {}
             }
@@ -212,6 +235,10 @@ mod tests {
         let expected = block(&[1, 1, 2, 2, 2, 1, 44, 3, 0, 4, 0]);
         assert_eq!(parameters.to_block(), expected);
         assert_eq!(SessionParameters::from_block(&expected), Some(parameters));
+        let registration = SessionParameters::of_registration();
+        assert_eq!(registration.to_block(), block(&[5, 0]));
+        let read = SessionParameters::from_block(&registration.to_block());
+        assert_eq!(read, Some(registration));
     }
 
     #[test]
@@ -248,6 +275,7 @@ mod tests {
             latency,
             reads_padded_challenges: false,
             takes_requests: false,
+            is_registration: false,
         };
         assert_eq!(unknown, Some(expected));
     }

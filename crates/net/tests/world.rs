@@ -12,6 +12,7 @@ mod names;
 mod pairing;
 mod paths;
 mod reconnect;
+mod relay;
 mod session;
 mod slow;
 mod streams;

@@ -36,6 +36,7 @@ mod error;
 mod initiator;
 mod parameter_block;
 mod responder;
+mod screen;
 
 use snow::HandshakeState;
 use snow::params::NoiseParams;
@@ -52,6 +53,7 @@ pub use error::{HandshakeError, Refusal};
 pub use initiator::{Initiator, Reply};
 pub use parameter_block::{PARAMETERS_BYTES, ParameterBlock};
 pub use responder::{Answer, Request, Responder};
+pub use screen::Screen;
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;

@@ -69,7 +69,8 @@ mod text;
 pub use framing::{Deframer, MAX_FRAMED_BYTES, STREAM_PREAMBLE, StreamError, append_framed};
 pub use handshake::{
     Agreed, Answer, HandshakeError, INITIATION_BYTES, Initiator, PAIRING_INITIATION_BYTES,
-    PARAMETERS_BYTES, ParameterBlock, RESPONSE_BYTES, Refusal, Reply, Request, Responder, VERSION,
+    PARAMETERS_BYTES, ParameterBlock, RESPONSE_BYTES, Refusal, Reply, Request, Responder, Screen,
+    VERSION,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};

@@ -43,20 +43,20 @@ pub enum RefusedSender {
 
 /// Senders that were turned away. Memory is bounded by the number of allowed peers.
 #[derive(Debug, Default)]
-pub(super) struct RefusedSenders {
+pub(crate) struct RefusedSenders {
     refused: Vec<(PublicKey, Refusal)>,
     others: [Option<RefusedSender>; 2],
 }
 
 impl RefusedSenders {
-    pub(super) fn add_refused(&mut self, peer: PublicKey, reason: Refusal) {
+    pub(crate) fn add_refused(&mut self, peer: PublicKey, reason: Refusal) {
         if !self.refused.contains(&(peer, reason)) {
             self.refused.push((peer, reason));
         }
     }
 
     /// Records an initiation that was dropped for a reason that the owner can act on.
-    pub(super) fn add(&mut self, from: SocketAddr, error: HandshakeError) {
+    pub(crate) fn add(&mut self, from: SocketAddr, error: HandshakeError) {
         match error {
             HandshakeError::NotAllowed(peer) => {
                 self.others[0] = Some(RefusedSender::NotAllowed { peer, from });
@@ -71,11 +71,11 @@ impl RefusedSenders {
         }
     }
 
-    pub(super) fn set_allowed(&mut self, allowed: &[PublicKey]) {
+    pub(crate) fn set_allowed(&mut self, allowed: &[PublicKey]) {
         self.refused.retain(|(peer, _)| allowed.contains(peer));
     }
 
-    pub(super) fn take(&mut self) -> Vec<RefusedSender> {
+    pub(crate) fn take(&mut self) -> Vec<RefusedSender> {
         let refused = core::mem::take(&mut self.refused);
         let refused = refused.into_iter();
         let refused = refused.map(|(peer, reason)| RefusedSender::Refused { peer, reason });

@@ -16,7 +16,7 @@ use crate::pairing::PairingOutcome;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
 use crate::server::{
-    LocalAddresses, Places, RefusedSender, ServerBuilder, ServerConfig, ServerRole,
+    LocalAddresses, Places, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -82,6 +82,7 @@ impl StreamServer {
         let (events, receiver) = event_queue::queue();
         let (queue, accepted) = mpsc::unbounded_channel();
         let (datagram_queue, accepted_datagrams) = mpsc::unbounded_channel();
+        let relayed = Relayed::of(&ports);
         let runtime = Runtime::start_with("streams", surroundings, ports, |waker| {
             let (streams_waker, streams_events) = (Arc::clone(&waker), events.clone());
             let budget = Budget::new(SERVER_BUDGET_BYTES);
@@ -98,7 +99,7 @@ impl StreamServer {
                     (datagrams, Audience::new(events.clone()))
                 })?);
             }
-            Ok(ServerRole::new(config, offers))
+            Ok(ServerRole::new(config, relayed, offers))
         })?;
         let server = StreamServer { runtime, local };
         Ok((server, accepted, accepted_datagrams, receiver))

@@ -4,19 +4,18 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
 
-use ring::hmac;
 use snow::HandshakeState;
 use zeroize::Zeroizing;
 
 use super::{
-    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, HandshakeError, INDEX_BYTES, INITIATION_BYTES,
-    INITIATION_NOISE_AT, INITIATION_PAYLOAD_BYTES, MARKS_BYTES, PAIRING_INITIATION_BYTES,
-    ParameterBlock, RESPONSE_BYTES, RESPONSE_NOISE_AT, RESPONSE_PAYLOAD_BYTES, Refusal,
-    STATUS_BYTES, VERSION, big_endian_u32, builder, first_mac, split, write_message,
+    ACCEPTED, ACCEPTED_REPLACEMENT, Agreed, HandshakeError, INDEX_BYTES, INITIATION_NOISE_AT,
+    INITIATION_PAYLOAD_BYTES, MARKS_BYTES, ParameterBlock, RESPONSE_BYTES, RESPONSE_NOISE_AT,
+    RESPONSE_PAYLOAD_BYTES, Refusal, STATUS_BYTES, VERSION, big_endian_u32, builder, screen,
+    screen::Screen, split, write_message,
 };
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
-use crate::mac::{self, COOKIE_REPLY_BYTES, CookieJar, Mac, VERSION_NOTICE_BYTES};
+use crate::mac::{self, COOKIE_REPLY_BYTES, Mac, VERSION_NOTICE_BYTES};
 use crate::pairing::{CODE_BYTES, PairingCode};
 use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
 
@@ -30,8 +29,7 @@ use crate::reset::{RESET_BYTES, ResetKey, TOKEN_BYTES};
 /// replace another before [`Session::is_confirmed`](crate::Session::is_confirmed).
 pub struct Responder {
     local: SecretKey,
-    first_mac_key: hmac::Key,
-    cookies: CookieJar,
+    screen: Screen,
     reset_key: ResetKey,
     allowed: BTreeSet<PublicKey>,
     /// Codes for each of which it lets in one more peer.
@@ -66,8 +64,7 @@ impl Responder {
     pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
         let public = local.public_key();
         Responder {
-            first_mac_key: mac::first_key(&public),
-            cookies: CookieJar::new(&public),
+            screen: Screen::new(&public),
             reset_key: ResetKey::new(&local),
             local,
             allowed: allowed.into_iter().collect(),
@@ -104,36 +101,18 @@ impl Responder {
     /// [`HandshakeError::Malformed`], [`HandshakeError::WrongMac`], or
     /// [`HandshakeError::OtherVersion`] with a correct mark.
     pub fn screen(&self, datagram: &[u8]) -> Result<(), HandshakeError> {
-        let (&kind, &version) = match datagram {
-            [kind, version, ..] => (kind, version),
-            _ => return Err(HandshakeError::Malformed),
-        };
-        let is_whole = version != VERSION || is_initiations(datagram.len());
-        let (marked, claimed) = marked(datagram).ok_or(HandshakeError::Malformed)?;
-        if kind != Kind::Initiation as u8 || !is_whole {
-            return Err(HandshakeError::Malformed);
-        }
-        if !mac::is_mac(&self.first_mac_key, marked, claimed) {
-            return Err(HandshakeError::WrongMac);
-        }
-        match version {
-            VERSION => Ok(()),
-            _ => Err(HandshakeError::OtherVersion(version)),
-        }
+        self.screen.check(datagram)
     }
 
     /// Returns the first mark of an initiation that [`screen`](Self::screen) let pass. Two with the
     /// same mark are the same initiation, with any second marks. `None` for any other length.
     pub fn mark(datagram: &[u8]) -> Option<Mac> {
-        is_initiations(datagram.len()).then(|| *first_mac(datagram))
+        screen::mark(datagram)
     }
 
     /// Returns whether an initiation's maker has the cookie of the address that it came from.
     pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
-        datagram
-            .split_last_chunk()
-            .filter(|_| is_initiations(datagram.len()))
-            .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
+        self.screen.proves_address(source, datagram)
     }
 
     /// Answers an initiation that [`screen`](Self::screen) let pass while under load, with the
@@ -144,14 +123,13 @@ impl Responder {
         source: SocketAddr,
         datagram: &[u8],
     ) -> Option<[u8; COOKIE_REPLY_BYTES]> {
-        let asked = Self::mark(datagram)?;
-        Some(self.cookies.reply(source, &asked))
+        self.screen.cookie_reply(source, datagram)
     }
 
     /// Answers an initiation of another version, as reported by [`screen`](Self::screen), with this
     /// end's version. `None` if it has no marks.
     pub fn version_notice(&self, datagram: &[u8]) -> Option<[u8; VERSION_NOTICE_BYTES]> {
-        let (_, asked) = marked(datagram)?;
+        let (_, asked) = screen::marked(datagram)?;
         Some(mac::version_notice(
             &self.local.public_key(),
             asked,
@@ -165,7 +143,7 @@ impl Responder {
     /// # Panics
     /// If the operating system has no randomness to give.
     pub fn rotate_cookies(&mut self) {
-        self.cookies.rotate();
+        self.screen.rotate_cookies();
     }
 
     /// Reads an initiation: half of a handshake's public-key work.
@@ -305,15 +283,4 @@ impl fmt::Debug for Request {
             .field("parameters", &self.parameters)
             .finish_non_exhaustive()
     }
-}
-
-/// Whether a datagram of this version is as long as an initiation, with a code or without.
-fn is_initiations(length: usize) -> bool {
-    [INITIATION_BYTES, PAIRING_INITIATION_BYTES].contains(&length)
-}
-
-/// Returns an initiation of any version up to its first mark, and this mark.
-fn marked(datagram: &[u8]) -> Option<(&[u8], &Mac)> {
-    let (marked, marks) = datagram.split_last_chunk::<MARKS_BYTES>()?;
-    Some((marked, marks.first_chunk()?))
 }
