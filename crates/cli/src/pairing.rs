@@ -40,8 +40,8 @@ pub(crate) struct PairArguments {
     /// for `recv`, `anabranch proxy LINK` for `serve`. It is good once and for ten minutes; then
     /// `anabranch pair` prints another while the program runs. The peer is added to the list of
     /// --allow-from. HOST is this machine's name or address for peers. Makes the key and the list
-    /// if there are none [--key, --allow-from: receiver.key and senders, or server.key and proxies,
-    /// beside `usage.json`; --listen: 0.0.0.0:7000].
+    /// if there are none [--key, --allow-from: receiver.key and senders, server.key and proxies,
+    /// or relay.key and receivers, beside `usage.json`; --listen: 0.0.0.0:7000].
     #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "")]
     pub(crate) pair: Option<String>,

@@ -1,6 +1,7 @@
 //! `anabranch recv`.
 
 mod allowance;
+mod by_relay;
 mod control;
 mod destination;
 mod ending;
@@ -42,12 +43,14 @@ use crate::allowed::{AllowList, Allowed, StreamName};
 use crate::command_line::allow_many_files;
 use crate::keygen::discreet;
 use crate::latency::Latency;
+use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
 use crate::pairing::PairArguments;
 use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
 use crate::slowness;
 use allowance::{Allowances, Share};
+use by_relay::ByRelay;
 use control::Controlled;
 pub(crate) use control::keep_out;
 use destination::{Destination, Destinations};
@@ -65,6 +68,8 @@ use tally::{Tallies, Tally, looks};
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// Interval between two checks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after which a relay that has not answered is worth a warning.
+const RELAY_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of sessions at a time (chosen).
 const MAX_SESSIONS: usize = 10_000;
 
@@ -96,6 +101,10 @@ Examples:
   anabranch recv --pair film.ts
 
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
+
+  From a studio at home, whose router lets nobody in; LINK is printed by a machine with a public
+  address (`anabranch serve --relay --pair`):
+  anabranch recv --pair film.ts --via-relay LINK
 
   Watch it live (-fflags nobuffer: with as little delay as the player can):
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
@@ -153,6 +162,11 @@ pub(crate) struct Arguments {
     allow_from: Option<PathBuf>,
     #[command(flatten)]
     pairing: PairArguments,
+    /// Link of a relay (`anabranch serve --relay --pair`), by which senders reach this receiver
+    /// behind any router or provider. It need not be called by anybody; the relay cannot read what
+    /// it carries. Later starts take the same link, or the one without its code.
+    #[arg(long, value_name = "LINK", value_parser = discreet::<Link>())]
+    via_relay: Option<Link>,
     /// The constant delay of the output beyond that of the fastest packets, such as "800 ms"; or
     /// "min" [default: the sender's value].
     #[arg(long, value_name = "TIME|min")]
@@ -247,6 +261,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let desk = desk.unwrap_or_default();
     let returns = Returns::default();
     returns.start(arguments.returns, plan.has_several, clock, &stop)?;
+    let relay = arguments.via_relay.clone();
     let mut studio = Studio {
         receiver: receiver.map(|receiver| &**receiver),
         returns,
@@ -266,6 +281,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         refusal_lines: RefusalLines::default(),
         desk,
+        by_relay: arguments.via_relay.as_ref().map(ByRelay::new),
+        warn_at: Some(clock.now() + RELAY_PATIENCE),
         held: Held::default(),
         controlled: Controlled::new(arguments.recordings),
         reloads,
@@ -279,7 +296,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        studio.print_own_link(native, &arguments.pairing)?;
+        studio.print_own_link(native, &arguments.pairing, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
     pairing::print_phones(&arguments.pairing, &plan.others)?;
@@ -337,6 +354,10 @@ struct Studio<'a> {
     refusal_lines: RefusalLines,
     /// Codes that wait for their senders.
     desk: Desk,
+    /// The relay by which senders come, if any.
+    by_relay: Option<ByRelay>,
+    /// Time of a warning about a relay that has never answered; `None`: it is given.
+    warn_at: Option<Instant>,
     /// Sessions whose outputs cannot be opened.
     held: Held<Reception>,
     controlled: Controlled,
@@ -527,6 +548,10 @@ impl Studio<'_> {
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
             self.look_for_invitations();
+            self.watch_relay();
+            if self.warn_at.take_if(|at| now >= *at).is_some() {
+                self.warn_of_silent_relay();
+            }
             self.refresh_list(now);
             self.print_refused_senders(now);
         }

@@ -1,6 +1,7 @@
 //! `anabranch serve`: the server of tunnels.
 
 mod doors;
+mod relay;
 
 use core::time::Duration as StdDuration;
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use anabranch_tunnel::tun;
 use anabranch_tunnel::tun::host::nat::Nat;
 use anabranch_tunnel::udp::server;
 use anabranch_tunnel::{Destination, Target, streams};
-use anabranch_units::Duration;
+use anabranch_units::{DataRate, Duration};
 use anyhow::{Context, ensure};
 
 use crate::allowed::{AllowList, Allowed, Door};
@@ -64,6 +65,9 @@ Examples:
   another while the server runs by `anabranch pair`:
   anabranch serve --pair --connect any
 
+  On a machine with a public address, for a studio at home; give the printed link to its receiver:
+  anabranch serve --relay --pair=relay.example
+
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
@@ -103,6 +107,14 @@ pub(crate) struct Arguments {
     allow_from: Option<PathBuf>,
     #[command(flatten)]
     pairing: PairArguments,
+    /// Relay the sessions of receivers that only call out, as behind a home's router:
+    /// `anabranch recv --via-relay LINK`. Senders call this machine, and it carries what they and
+    /// the receiver send, which only these can read. It is no tunnel then.
+    #[arg(long, conflicts_with_all = ["forward", "connect", "tun", "nat", "listen_tcp"])]
+    relay: bool,
+    /// Maximum rate of each receiver of --relay, in both directions together.
+    #[arg(long, value_name = "RATE", default_value_t = relay::DEFAULT_RATE, requires = "relay")]
+    relay_rate: DataRate,
     /// Target of the connections that arrive at a proxy's --listen.
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     forward: Option<Target>,
@@ -131,6 +143,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.relay {
+        return relay::run(arguments);
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
@@ -228,16 +243,26 @@ impl Arguments {
             return Ok(());
         }
         self.local_key()?;
-        self.allowed().map(drop)
+        if self.relay {
+            relay::allowed(self).map(drop)
+        } else {
+            self.allowed().map(drop)
+        }
     }
 
     fn key_file(&self) -> Option<PathBuf> {
-        self.pairing.or_usual(self.key.as_deref(), "server.key")
+        let name = if self.relay {
+            "relay.key"
+        } else {
+            "server.key"
+        };
+        self.pairing.or_usual(self.key.as_deref(), name)
     }
 
     /// Returns the file of proxies.
     fn list(&self) -> Option<PathBuf> {
-        self.pairing.or_usual(self.allow_from.as_deref(), "proxies")
+        let name = if self.relay { "receivers" } else { "proxies" };
+        self.pairing.or_usual(self.allow_from.as_deref(), name)
     }
 
     fn local_key(&self) -> anyhow::Result<SecretKey> {
@@ -256,7 +281,7 @@ impl Arguments {
     /// Returns the way in for `anabranch pair`.
     fn entrance(&self, key: PublicKey, local: SocketAddr) -> Entrance {
         Entrance {
-            command: "serve".to_owned(),
+            command: if self.relay { "serve --relay" } else { "serve" }.to_owned(),
             key,
             local,
             outside: match self.pairing.host() {

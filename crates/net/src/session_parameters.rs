@@ -67,6 +67,7 @@ impl SessionParameters {
             kind: None,
             latency: None,
             reads_padded_challenges: false,
+            takes_requests: false,
             is_registration: true,
         }
     }

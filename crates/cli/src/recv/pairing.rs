@@ -10,7 +10,8 @@ use anyhow::ensure;
 use super::destination::{self, Destination};
 use super::listen::{OtherSource, Sources};
 use super::phones::{self, PhoneAddress};
-use super::{Arguments, Native, Studio};
+use super::plan::Native;
+use super::{Arguments, Studio};
 use crate::link::Link;
 use crate::pairing::desk::Desk;
 use crate::pairing::door::Door;
@@ -60,15 +61,16 @@ pub(super) fn print_phones(pairing: &PairArguments, sources: &[OtherSource]) -> 
 
 impl Native {
     /// Returns the way in for `anabranch pair`.
-    pub(super) fn door(&self, pairing: &PairArguments) -> Door {
+    pub(super) fn door(&self, pairing: &PairArguments, relay: Option<&Link>) -> Door {
         let local = self.receiver.local_addr();
         Door {
             command: "recv".to_owned(),
             key: self.key,
             local,
-            outside: match pairing.host() {
-                "" => String::new(),
-                host => address_of(host, local),
+            outside: match (relay, pairing.host()) {
+                (Some(relay), _) => relay.to.clone(),
+                (None, "") => String::new(),
+                (None, host) => address_of(host, local),
             },
         }
     }
@@ -77,7 +79,10 @@ impl Native {
 impl Arguments {
     /// Opens the desk of this receiver's codes.
     pub(super) fn desk(&self, native: &Native) -> Desk {
-        Desk::open(self.list().as_deref(), &native.door(&self.pairing))
+        Desk::open(
+            self.list().as_deref(),
+            &native.door(&self.pairing, self.via_relay.as_ref()),
+        )
     }
 
     /// Checks the outputs, and then makes the list of senders if there is none.
@@ -121,13 +126,17 @@ impl Studio<'_> {
         &mut self,
         native: &Native,
         pairing: &PairArguments,
+        relay: Option<&Link>,
     ) -> anyhow::Result<()> {
         if !pairing.is_asked() {
             return Ok(());
         }
         let code = self.desk.invite(&*native.receiver, pairing);
         let link = Link {
-            to: address_of(pairing.host(), native.receiver.local_addr()),
+            to: match relay {
+                Some(relay) => relay.to.clone(),
+                None => address_of(pairing.host(), native.receiver.local_addr()),
+            },
             key: native.key,
             code: Some(code),
         };

@@ -9,6 +9,7 @@ use anabranch_secure::PublicKey;
 use anabranch_video::player::JitterBuffer;
 use anyhow::{bail, ensure};
 
+use super::by_relay;
 use super::destination::{self, Destinations};
 use super::listen::{OtherSource, Sources};
 use super::{Arguments, MAX_SESSIONS};
@@ -133,6 +134,7 @@ impl Arguments {
              --show` prints"
         );
         let mut config = ServerConfig::new(listen, key, allowed.keys());
+        config.relay = self.via_relay.as_ref().map(by_relay::access).transpose()?;
         config.listen_tcp = tcp_addr(self.listen_tcp.as_deref())?;
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;

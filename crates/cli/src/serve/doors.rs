@@ -21,7 +21,7 @@ use crate::pairing::desk::Desk;
 use crate::recv::keep_out;
 
 /// Time between checks of the file of proxies.
-const FILE_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const FILE_INTERVAL: Duration = Duration::from_secs(1);
 /// Changes of a server.
 const CHANGES: [&str; 3] = ["session-end", "session-allow", "reload"];
 /// Options that can be changed while the program runs.

@@ -191,3 +191,58 @@ fn a_proxy_needs_nothing_but_the_link_of_a_server() {
     let list = std::fs::read_to_string(bed.path("origin/anabranch/proxies")).unwrap();
     assert!(list.contains("abpub_"), "{list}");
 }
+
+#[test]
+fn a_receiver_and_its_sender_meet_at_a_relay_by_links_alone() {
+    let bed = Bed::new();
+    let film = bed.text("film.ts");
+    std::fs::write(&film, transport_stream(50)).unwrap();
+    let mut command = machine(&bed, "relay");
+    command.args([
+        "serve",
+        "--relay",
+        "--pair",
+        "--listen",
+        "127.0.0.1:0",
+        "--name",
+        "home",
+    ]);
+    let mut relay = Running::of(command.stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(relay.child.stdout.take().unwrap());
+    let mut relay_link = String::new();
+    stdout.read_line(&mut relay_link).unwrap();
+    let relay_link = relay_link.trim();
+    let mut command = machine(&bed, "studio");
+    command.args([
+        "recv",
+        "--pair",
+        "--name",
+        "roof",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    command.args(["--via-relay", relay_link, &bed.text("received.ts")]);
+    let mut studio = Running::of(command.stdout(Stdio::piped()));
+    let mut stdout = BufReader::new(studio.child.stdout.take().unwrap());
+    let mut link = String::new();
+    stdout.read_line(&mut link).unwrap();
+    let link = link.trim();
+    let authority = |link: &str| link.split(['/', '?']).nth(2).map(str::to_owned);
+    assert_eq!(
+        authority(link),
+        authority(relay_link),
+        "the sender calls the relay"
+    );
+    relay.wait_for("paired with home, abpub_");
+    studio.wait_for("registered at the relay ");
+    let (exit, said) = send(&bed, "camera", &[&film, link]);
+    assert_eq!(exit, 0, "{said}");
+    studio.wait_for("paired with roof, abpub_");
+    let said = studio.finish_well();
+    assert!(said.contains("100"), "{said}");
+    let gone = relay.wait_for("home has gone: ");
+    assert!(gone.contains("1 paths of senders"), "{gone}");
+    relay.finish_well();
+    let received = std::fs::metadata(bed.path("received.ts")).unwrap();
+    assert!(received.len() > 50 * 188, "{received:?}");
+}

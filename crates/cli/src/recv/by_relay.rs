@@ -1,0 +1,86 @@
+//! `recv --via-relay`: senders that reach this receiver by a relay.
+
+use std::net::ToSocketAddrs;
+
+use anabranch_net::{RelayAccess, RelayState};
+use anabranch_secure::Refusal;
+use anabranch_terminal::print;
+use anyhow::{Context, anyhow};
+
+use super::Studio;
+use crate::link::Link;
+
+/// The relay of a receiver, and the state that was printed last.
+#[derive(Debug)]
+pub(super) struct ByRelay {
+    /// Host and port of the relay.
+    to: String,
+    shown: RelayState,
+}
+
+impl ByRelay {
+    pub(super) fn new(link: &Link) -> Self {
+        ByRelay {
+            to: link.to.clone(),
+            shown: RelayState::Waiting,
+        }
+    }
+}
+
+/// Returns the relay of a link, whose name is resolved now.
+///
+/// # Errors
+/// The name has no address.
+pub(super) fn access(link: &Link) -> anyhow::Result<RelayAccess> {
+    let shown = || format!("--via-relay {}: the name has no address", link.to);
+    let mut addresses = link.to.to_socket_addrs().with_context(shown)?;
+    Ok(RelayAccess {
+        address: addresses.next().ok_or_else(|| anyhow!(shown()))?,
+        key: link.key,
+        code: link.code.clone(),
+    })
+}
+
+impl Studio<'_> {
+    /// Prints changes of the registration at the relay.
+    pub(super) fn watch_relay(&mut self) {
+        let (Some(by_relay), Some(receiver)) = (&mut self.by_relay, self.receiver) else {
+            return;
+        };
+        let Some(state) = receiver
+            .relay_state()
+            .filter(|state| *state != by_relay.shown)
+        else {
+            return;
+        };
+        by_relay.shown = state;
+        let to = &by_relay.to;
+        match state {
+            RelayState::Registered => print::note(format_args!(
+                "registered at the relay {to}: senders reach this receiver by it"
+            )),
+            RelayState::Refused(Refusal::NotCarried) => print::warn(format_args!(
+                "{to} is no relay: it was started without --relay"
+            )),
+            RelayState::Refused(_) => print::warn(format_args!(
+                "the relay {to} has no place for another receiver"
+            )),
+            _ => print::warn(format_args!(
+                "the relay {to} does not answer; it is asked again until it does"
+            )),
+        }
+    }
+
+    /// Warns once if the relay has not answered by now.
+    pub(super) fn warn_of_silent_relay(&mut self) {
+        if let (Some(by_relay), Some(receiver)) = (&self.by_relay, self.receiver)
+            && receiver.relay_state() == Some(RelayState::Waiting)
+        {
+            print::warn(format_args!(
+                "the relay {} has not answered yet: does it run (`anabranch serve --relay`), and \
+                 is its link new? Each link registers one receiver",
+                by_relay.to
+            ));
+        }
+    }
+}
