@@ -2,6 +2,7 @@
 
 import { Air } from './air.js';
 import { chooseSpan } from './charts.js';
+import { prepareControl } from './control.js';
 import { showEvents } from './events.js';
 import { Feed } from './feed.js';
 import { element, megabits, setText, shape, span } from './format.js';
@@ -106,6 +107,7 @@ async function begin() {
   }
   byId('events-title').append(term('events'));
   chooseSpans();
+  prepareControl(() => feed?.status());
   air = new Air();
   feed = new Feed((kind) => (kind === 'events' ? showEvents(feed.events) : showStatus()));
   setInterval(showNews, 500);

@@ -35,6 +35,10 @@ const KINDS = {
   'output-resumed': (event) => [
     'good', `output ${event.output} is written again after ${span(event.failed_for_s)}`,
   ],
+  control: (event) => [
+    event.done ? 'plain' : 'warn',
+    `${event.by}: ${event.done ? '' : `${event.change} refused: `}${event.text}`,
+  ],
   'machine-slow': (event) => [
     'bad', `this machine is too slow: due work waited ${(1e3 * event.waited_s).toFixed(0)} ms`
       + ' in a second',

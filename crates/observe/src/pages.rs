@@ -29,12 +29,14 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 26] = [
+const FILES: [File; 28] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
     file!("/air.js", SCRIPT, "dashboard/air.js"),
     file!("/charts.js", SCRIPT, "dashboard/charts.js"),
+    file!("/control.css", CSS, "dashboard/control.css"),
+    file!("/control.js", SCRIPT, "dashboard/control.js"),
     file!("/events.js", SCRIPT, "dashboard/events.js"),
     file!("/feed.js", SCRIPT, "dashboard/feed.js"),
     file!("/format.js", SCRIPT, "dashboard/format.js"),
