@@ -28,6 +28,7 @@ mod message;
 #[cfg(feature = "emulate")]
 mod network;
 mod observe_arguments;
+mod open_port;
 mod outages;
 mod overload;
 mod pair;

@@ -19,6 +19,7 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::allowed::StreamName;
 use crate::link::Link;
+use crate::open_port::OpenPort;
 use crate::usage::usual_folder;
 
 /// Validity of a link. Chosen: enough time to send it to another person.
@@ -48,6 +49,11 @@ pub(crate) struct PairArguments {
     /// Name of the peer that uses the link of --pair, in lists, outputs and statistics.
     #[arg(long, value_name = "NAME", requires = "pair")]
     pub(crate) name: Option<StreamName>,
+    /// Ask the local router for a port that leads to this program (by PCP, NAT-PMP or UPnP), and
+    /// name the router's address in links. The port is kept open while the program runs, and given
+    /// back at the end. If the router opens none, the program says what to set there.
+    #[arg(long)]
+    pub(crate) open_port: bool,
 }
 
 impl PairArguments {
@@ -58,6 +64,15 @@ impl PairArguments {
     /// Returns the host that the user has named for links; empty without one.
     pub(crate) fn host(&self) -> &str {
         self.pair.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the host for links: the one that the user has named, or a port of the router; empty
+    /// without either.
+    pub(crate) fn host_by(&self, port: Option<&OpenPort>) -> String {
+        match (self.host(), port) {
+            ("", Some(port)) => port.outside().to_string(),
+            (host, _) => host.to_owned(),
+        }
     }
 
     /// Returns a file: the one that is named, or with `--pair` the usual one.
@@ -208,7 +223,7 @@ mod tests {
         let list = folder.path().join("state/anabranch/senders");
         let arguments = PairArguments {
             pair: Some(String::new()),
-            name: None,
+            ..PairArguments::default()
         };
         arguments.make_list(Some(&list)).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;

@@ -45,6 +45,7 @@ use crate::keygen::discreet;
 use crate::latency::Latency;
 use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
+use crate::open_port;
 use crate::pairing::PairArguments;
 use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
@@ -256,8 +257,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
-    let desk = native.as_ref();
-    let desk = desk.map(|native| arguments.desk(native));
+    let port = native
+        .as_ref()
+        .map(|native| native.receiver.local_addr().port());
+    let pairing = &arguments.pairing;
+    let port = port.and_then(|port| open_port::requested(pairing.open_port, port));
+    let host = pairing.host_by(port.as_ref());
+    let desk = native.as_ref().map(|native| arguments.desk(native, &host));
     let desk = desk.unwrap_or_default();
     let returns = Returns::default();
     returns.start(arguments.returns, plan.has_several, clock, &stop)?;
@@ -296,7 +302,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        studio.print_own_link(native, &arguments.pairing, relay.as_ref())?;
+        studio.print_own_link(native, &arguments.pairing, &host, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
     pairing::print_phones(&arguments.pairing, &plan.others)?;

@@ -33,6 +33,7 @@ use crate::config::Reload;
 use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
+use crate::open_port;
 use crate::pairing::desk::Desk;
 use crate::pairing::door::Door as Entrance;
 use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
@@ -193,11 +194,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ));
     // After the address, so that readers of this program's lines see them in one order.
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
-    let entrance = arguments.entrance(local_public, server.local_addr());
+    let local = server.local_addr();
+    let port = open_port::requested(arguments.pairing.open_port, local.port());
+    let host = arguments.pairing.host_by(port.as_ref());
+    let entrance = arguments.entrance(local_public, local, &host);
     let mut desk = Desk::open(arguments.list().as_deref(), &entrance);
     if arguments.pairing.is_asked() {
         let code = desk.invite(&*server, &arguments.pairing);
-        arguments.print_link(&entrance, code)?;
+        arguments.print_link(&entrance, &host, code)?;
     }
     service::ready();
     let doors = Doors {
@@ -279,12 +283,12 @@ impl Arguments {
     }
 
     /// Returns the way in for `anabranch pair`.
-    fn entrance(&self, key: PublicKey, local: SocketAddr) -> Entrance {
+    fn entrance(&self, key: PublicKey, local: SocketAddr, host: &str) -> Entrance {
         Entrance {
             command: if self.relay { "serve --relay" } else { "serve" }.to_owned(),
             key,
             local,
-            outside: match self.pairing.host() {
+            outside: match host {
                 "" => String::new(),
                 host => address_of(host, local),
             },
@@ -292,13 +296,13 @@ impl Arguments {
     }
 
     /// Prints the program's own link.
-    fn print_link(&self, entrance: &Entrance, code: PairingCode) -> anyhow::Result<()> {
+    fn print_link(&self, entrance: &Entrance, host: &str, code: PairingCode) -> anyhow::Result<()> {
         print::note(
             "the link is good once and for ten minutes: anabranch proxy 'LINK' --listen \
              127.0.0.1:8080. If proxies reach this machine at another address, name it: --pair=HOST",
         );
         print_link(&Link {
-            to: address_of(self.pairing.host(), entrance.local),
+            to: address_of(host, entrance.local),
             key: entrance.key,
             code: Some(code),
         })

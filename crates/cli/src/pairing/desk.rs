@@ -89,15 +89,6 @@ impl Desk {
         }
     }
 
-    /// Tells `anabranch pair` another way into this program.
-    pub(crate) fn set_door(&mut self, door: &Door) {
-        if let Some(open) = &mut self.door
-            && let Err(error) = open.write(door)
-        {
-            print::warn(format_args!("`anabranch pair` has an old address: {error}"));
-        }
-    }
-
     /// Makes the code of the program's own link.
     pub(crate) fn invite(&mut self, end: &dyn Pairs, arguments: &PairArguments) -> PairingCode {
         let code = PairingCode::generate();

@@ -126,11 +126,8 @@ impl Door {
 }
 
 impl OpenDoor {
-    /// Writes another text into the file.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub(crate) fn write(&mut self, door: &Door) -> io::Result<()> {
+    /// Writes the text of the file.
+    fn write(&mut self, door: &Door) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(door.to_text().as_bytes())

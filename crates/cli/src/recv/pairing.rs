@@ -60,17 +60,25 @@ pub(super) fn print_phones(pairing: &PairArguments, sources: &[OtherSource]) -> 
 }
 
 impl Native {
+    /// Returns the host by which senders reach it: a relay's, or the one for links.
+    fn outside(&self, host: &str, relay: Option<&Link>) -> String {
+        match relay {
+            Some(relay) => relay.to.clone(),
+            None => address_of(host, self.receiver.local_addr()),
+        }
+    }
+
     /// Returns the way in for `anabranch pair`.
-    pub(super) fn door(&self, pairing: &PairArguments, relay: Option<&Link>) -> Door {
-        let local = self.receiver.local_addr();
+    fn door(&self, host: &str, relay: Option<&Link>) -> Door {
+        let is_known = relay.is_some() || !host.is_empty();
         Door {
             command: "recv".to_owned(),
             key: self.key,
-            local,
-            outside: match (relay, pairing.host()) {
-                (Some(relay), _) => relay.to.clone(),
-                (None, "") => String::new(),
-                (None, host) => address_of(host, local),
+            local: self.receiver.local_addr(),
+            outside: if is_known {
+                self.outside(host, relay)
+            } else {
+                String::new()
             },
         }
     }
@@ -78,11 +86,9 @@ impl Native {
 
 impl Arguments {
     /// Opens the desk of this receiver's codes.
-    pub(super) fn desk(&self, native: &Native) -> Desk {
-        Desk::open(
-            self.list().as_deref(),
-            &native.door(&self.pairing, self.via_relay.as_ref()),
-        )
+    pub(super) fn desk(&self, native: &Native, host: &str) -> Desk {
+        let door = native.door(host, self.via_relay.as_ref());
+        Desk::open(self.list().as_deref(), &door)
     }
 
     /// Checks the outputs, and then makes the list of senders if there is none.
@@ -126,6 +132,7 @@ impl Studio<'_> {
         &mut self,
         native: &Native,
         pairing: &PairArguments,
+        host: &str,
         relay: Option<&Link>,
     ) -> anyhow::Result<()> {
         if !pairing.is_asked() {
@@ -133,10 +140,7 @@ impl Studio<'_> {
         }
         let code = self.desk.invite(&*native.receiver, pairing);
         let link = Link {
-            to: match relay {
-                Some(relay) => relay.to.clone(),
-                None => address_of(pairing.host(), native.receiver.local_addr()),
-            },
+            to: native.outside(host, relay),
             key: native.key,
             code: Some(code),
         };

@@ -14,6 +14,7 @@ use super::doors::FILE_INTERVAL;
 use super::{Arguments, LOOK_INTERVAL};
 use crate::allowed::{AllowList, Door};
 use crate::link::Link;
+use crate::open_port;
 use crate::pairing::desk::{Desk, Pairs};
 use crate::pairing::{address_of, print_link};
 use crate::refusals::RefusalLines;
@@ -54,7 +55,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })?;
     let observation = observed.start("serve", clock, Vec::new)?;
     print::note(format_args!("relaying at {} as {own}", relay.local_addr()));
-    let entrance = arguments.entrance(own, relay.local_addr());
+    let local = relay.local_addr();
+    let port = open_port::requested(arguments.pairing.open_port, local.port());
+    let host = arguments.pairing.host_by(port.as_ref());
+    let entrance = arguments.entrance(own, local, &host);
     let mut desk = Desk::open(list.as_deref(), &entrance);
     if arguments.pairing.is_asked() {
         let code = desk.invite(&relay, &arguments.pairing);
@@ -64,7 +68,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
              --pair=HOST",
         );
         print_link(&Link {
-            to: address_of(arguments.pairing.host(), relay.local_addr()),
+            to: address_of(&host, local),
             key: own,
             code: Some(code),
         })?;
