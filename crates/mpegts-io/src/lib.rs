@@ -31,6 +31,7 @@ mod picture_end;
 mod pictures;
 mod playout;
 mod recording;
+mod recording_film;
 mod recording_gaps;
 mod remux;
 mod retried;

@@ -16,6 +16,7 @@ use rustix::fs::Access;
 
 use super::blocking_file::BlockingFile;
 use super::playout::Piece;
+use super::recording_film::{Film, Step};
 use super::recording_gaps::{GapCause, Gaps};
 
 /// Extensions of containers that players recognize by name and that are not written here.
@@ -81,6 +82,8 @@ pub struct Recording {
     path: PathBuf,
     rotation: Option<Rotation>,
     file: Option<BlockingFile>,
+    /// MP4 instead of MPEG-TS.
+    film: Option<Film>,
     /// Path of the file that was opened last, if it was written or writing to it failed.
     opened: Option<PathBuf>,
     began_at: Instant,
@@ -117,6 +120,7 @@ impl Recording {
             path: path.to_owned(),
             rotation,
             file: None,
+            film: is_film(path).then(Film::default),
             opened: None,
             began_at: clock.now(),
             byte_count: 0,
@@ -143,7 +147,7 @@ impl Recording {
     /// Begins a session: if the name contains the time, a new file begins.
     pub(super) fn begin_session(&mut self) {
         if self.is_one_of_many() {
-            self.file = None;
+            self.end_file();
         }
         self.interruption = Some(GapCause::NoSender);
     }
@@ -158,21 +162,52 @@ impl Recording {
             return Ok(());
         }
         if self.file.is_some() && piece.begins_key_frame && self.is_full(clock.now()) {
-            self.file = None;
+            self.end_file();
         }
+        let Some(film) = &mut self.film else {
+            return self.write_bytes(piece, &piece.bytes, clock, stop);
+        };
+        for step in film.push(clock.now(), &piece.bytes)? {
+            let bytes = match step {
+                Step::Append(bytes) => bytes,
+                Step::Begin(bytes) => {
+                    self.file = None;
+                    bytes
+                }
+            };
+            self.write_bytes(piece, &bytes, clock, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that a piece has brought.
+    fn write_bytes(
+        &mut self,
+        piece: &Piece,
+        bytes: &[u8],
+        clock: &Clock,
+        stop: &Stop,
+    ) -> io::Result<()> {
         let written = self
             .file(clock, stop)
-            .and_then(|file| file.write(&piece.bytes, clock, stop));
+            .and_then(|file| file.write(bytes, clock, stop));
         match written {
-            Ok(()) => self.on_written(piece, clock.now()),
+            Ok(()) => self.on_written(piece, bytes.len() as u64, clock.now()),
             Err(_) => self.close_failed(),
         }
         written
     }
 
-    fn on_written(&mut self, piece: &Piece, now: Instant) {
+    /// Lets the next bytes begin another file.
+    fn end_file(&mut self) {
+        self.file = None;
+        if let Some(film) = &mut self.film {
+            film.restart();
+        }
+    }
+
+    fn on_written(&mut self, piece: &Piece, bytes: u64, now: Instant) {
         self.note_gap(piece, now);
-        let bytes = piece.bytes.len() as u64;
         self.length += bytes;
         if self.byte_count == 0
             && self.is_one_of_many()
@@ -211,7 +246,11 @@ impl Recording {
     }
 
     fn open(&mut self, clock: &Clock, stop: &Stop) -> io::Result<BlockingFile> {
-        let path = path_at(&self.path, Timestamp::now());
+        let path = match &self.opened {
+            // A film cannot go on in a file, since its beginning describes its pictures.
+            Some(_) if self.film.is_some() => unused(&path_at(&self.path, Timestamp::now())),
+            _ => path_at(&self.path, Timestamp::now()),
+        };
         if self.is_one_of_many() {
             make_folder(&self.path, &path)?;
         }
@@ -233,7 +272,8 @@ impl Recording {
 
     /// Closes a file after a failed write, so that its space is freed if somebody deletes it.
     fn close_failed(&mut self) {
-        let is_open = self.file.take().is_some();
+        let is_open = self.file.is_some();
+        self.end_file();
         self.interruption = Some(GapCause::NotWritten);
         if is_open && self.byte_count == 0 && self.is_one_of_many() {
             // Each attempt has another name; none leaves an empty file.
@@ -288,6 +328,23 @@ fn path_at(path: &Path, time: Timestamp) -> PathBuf {
     later.find(|path| !path.exists()).unwrap_or(first)
 }
 
+/// Returns the path, or the first one with a number behind its name that does not exist.
+fn unused(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let numbered = |number: u32| path.with_file_name(format!("{stem}-{number}.{extension}"));
+    core::iter::once(path.to_owned())
+        .chain((2..).map(numbered))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns whether the name asks for MP4.
+fn is_film(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension.eq_ignore_ascii_case("mp4")
+}
+
 /// Checks a file's name, in which words in braces may be replaced later, and the folder above them.
 ///
 /// # Errors
@@ -321,7 +378,9 @@ pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> anyhow::Res
 
 /// Checks the extension, and that rotated files have different names.
 fn check_name(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
-    check_container(path)?;
+    if !is_film(path) {
+        check_container(path)?;
+    }
     let shown = path.display();
     ensure!(
         rotation.is_none() || path.to_string_lossy().contains(TIME),
@@ -331,7 +390,7 @@ fn check_name(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects extensions of other containers, because received video is MPEG-TS.
+/// Rejects extensions of other containers than MPEG-TS.
 pub fn check_container(path: &Path) -> anyhow::Result<()> {
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let extension = extension.to_ascii_lowercase();
@@ -349,6 +408,7 @@ pub fn check_container(path: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{encoded, ffmpeg, has_ffmpeg, transport_stream};
 
     fn at_work() -> (Clock, Stop) {
         (Clock::start(), Stop::new().unwrap())
@@ -368,7 +428,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let rotation = Some(Rotation::At { bytes: 1_000_000 });
         for (name, rotation, part) in [
-            ("{name}.mp4", None, "the format is MPEG-TS"),
+            ("{name}.mkv", None, "the format is MPEG-TS"),
             ("none/{name}.ts", None, "mkdir -p"),
             ("none/film.ts", None, "mkdir -p"),
             ("{name}.ts", rotation, "needs {time}"),
@@ -443,6 +503,32 @@ mod tests {
         assert_eq!(rotation("500 MB"), Ok(Rotation::At { bytes: 500_000_000 }));
         for wrong in ["5", "0 s", "1 kB", "many MB", "-1 MB", "MB"] {
             assert!(rotation(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_film_goes_on_in_another_file_and_players_decode_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.mp4");
+        let (clock, stop) = at_work();
+        let mut film = Recording::new(&path, None, &clock, &stop).unwrap();
+        for (number, picture) in encoded(50).into_iter().enumerate() {
+            let stream = transport_stream(&[(number, picture)], Duration::ZERO);
+            film.write(&piece(&stream, number % 25 == 0), &clock, &stop)
+                .unwrap();
+            if number == 24 {
+                film.end_file();
+            }
+        }
+        drop(film);
+        let second = folder.path().join("film-2.mp4");
+        for path in [&path, &second] {
+            assert_eq!(&std::fs::read(path).unwrap()[4..8], b"ftyp");
+            if has_ffmpeg("mpeg2video") {
+                let shown = path.display().to_string();
+                let said = ffmpeg("info", &["-i", &shown, "-f", "null", "-"]);
+                assert!(said.contains("frame=   25"), "{said}");
+            }
         }
     }
 

@@ -58,9 +58,12 @@ pub(super) struct Recording {
 impl Recordings {
     /// Adds the name of an output. Words in braces stand for any text.
     pub(super) fn add(&self, pattern: PathBuf) {
+        let numbered = numbered(&pattern);
         let mut patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        if !patterns.contains(&pattern) {
-            patterns.push(pattern);
+        for pattern in [Some(pattern), numbered].into_iter().flatten() {
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
         }
     }
 
@@ -122,6 +125,17 @@ impl Recordings {
         } else {
             Err(io::ErrorKind::NotFound.into())
         }
+    }
+}
+
+/// Returns the names of the files in which an MP4 goes on, if their numbers are not part of a time.
+fn numbered(pattern: &Path) -> Option<PathBuf> {
+    let stem = pattern.file_stem()?.to_str()?;
+    let extension = pattern.extension()?.to_str()?;
+    if extension.eq_ignore_ascii_case("mp4") && !stem.contains("{time}") {
+        Some(pattern.with_file_name(format!("{stem}-{{number}}.{extension}")))
+    } else {
+        None
     }
 }
 
@@ -287,7 +301,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir_all(path("day/one")).unwrap();
-        for name in ["day/one/a.ts", "day/b.ts", "secret.key", "film.ts"] {
+        for name in [
+            "day/one/a.ts",
+            "day/b.ts",
+            "secret.key",
+            "film.ts",
+            "a.mp4",
+            "a-2.mp4",
+        ] {
             fs::write(path(name), name).unwrap();
         }
         let gaps = "position_s,cause\n1,lost\n2,lost\n";
@@ -297,8 +318,12 @@ mod tests {
         assert!(recordings.list().is_empty());
         recordings.add(path("day/{name}.ts"));
         recordings.add(path("film.ts"));
+        recordings.add(path("a.mp4"));
         recordings.add(path("day/{name}/{time}.ts"));
-        assert_eq!(names(&recordings), ["b.ts", "film.ts", "one/a.ts"]);
+        assert_eq!(
+            names(&recordings),
+            ["a-2.mp4", "a.mp4", "b.ts", "film.ts", "one/a.ts"]
+        );
         let film = recordings.list();
         let film = film
             .iter()

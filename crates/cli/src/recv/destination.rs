@@ -189,7 +189,7 @@ mod tests {
             check(&all, rotation).map_err(|error| format!("{error:#}"))
         };
         for (text, rotation, part) in [
-            ("out.mp4", None, "the format is MPEG-TS"),
+            ("out.mkv", None, "the format is MPEG-TS"),
             ("front=/none/{name}.ts", None, "there is no folder /none"),
             ("{name}.ts", Some("10 min"), "needs {time}"),
             (
