@@ -16,6 +16,7 @@ features() {
         "anabranch-video --no-default-features"
         "anabranch-cli --no-default-features"
         "anabranch-cli --no-default-features --features top"
+        "anabranch-cli --no-default-features --features webrtc"
         "anabranch-cli --no-default-features --features codec"
         "anabranch-cli --no-default-features --features demo"
         "anabranch-cli --no-default-features --features emulate"

@@ -11,9 +11,9 @@ const PICTURE_MS = 15_000;
 const RETRY_MS = 3_000;
 /** Interval of questions about a stream that cannot be shown now. */
 const ASK_MS = 2_000;
-/** Bounds of the film that waits, in seconds: above the first it plays faster, above the second it
-    leaps. */
-const LAG = { high: 0.35, leap: 1.5 };
+/** Seconds of the film that wait: at first, added by each pause, and at most. Above these, by
+    `faster` it plays faster, and by `leap` it leaps. */
+const LAG = { first: 0.1, more: 0.04, most: 0.6, faster: 0.06, leap: 0.7 };
 /** Seconds of a film that are kept behind and removed beyond. */
 const KEPT = { most: 20, least: 8 };
 /** Time for which a page that nobody sees goes on. */
@@ -125,6 +125,7 @@ class Film {
   #video;
   #ended;
   #end;
+  #lag = LAG.first;
   /** Arrivals: the film's end in its own seconds, and the time. */
   #arrivals = [];
 
@@ -151,6 +152,10 @@ class Film {
     });
     URL.revokeObjectURL(video.src);
     const buffer = this.#source.addSourceBuffer(type);
+    // A browser that runs out of pictures needs more of them.
+    video.addEventListener('waiting', () => {
+      if (video.currentTime > 0) this.#lag = Math.min(this.#lag + LAG.more, LAG.most);
+    });
     this.#pump(answer.body.getReader(), buffer).catch(() => {}).finally(() => this.#end());
     video.play().catch(() => {});
     watchDelays(video, (metadata) => this.#delay(metadata), see);
@@ -191,8 +196,10 @@ class Film {
     if (this.#arrivals.length > 500) this.#arrivals.shift();
     const lag = end - this.#video.currentTime;
     const isOutside = this.#video.currentTime < buffered.start(buffered.length - 1);
-    if (isOutside || lag > LAG.leap) this.#video.currentTime = Math.max(0, end - 0.1);
-    this.#video.playbackRate = lag > LAG.high ? 1.1 : 1;
+    if (isOutside || lag > this.#lag + LAG.leap) {
+      this.#video.currentTime = Math.max(0, end - this.#lag);
+    }
+    this.#video.playbackRate = lag > this.#lag + LAG.faster ? 1.05 : 1;
     if (this.#video.currentTime - buffered.start(0) > KEPT.most) {
       const until = this.#video.currentTime - KEPT.least;
       await this.#change(buffer, () => buffer.remove(0, until));
@@ -221,6 +228,7 @@ export class LivePicture {
   #about = null;
   #delay = null;
   #hiddenTimer;
+  #life = new AbortController();
 
   constructor(name) {
     this.#name = name;
@@ -232,24 +240,33 @@ export class LivePicture {
     const caption = element('figcaption', {}, this.#note, this.#sound);
     this.root = element('figure', { class: 'live', 'data-state': 'waiting' }, this.#screen, caption);
     this.#screen.hidden = true;
-    setInterval(() => this.#describe(), 1_000);
-    document.addEventListener('visibilitychange', () => this.#look());
-    if (globalThis.IntersectionObserver) {
-      new IntersectionObserver(([entry]) => {
-        this.#isSeen = entry.isIntersecting;
-        this.#look();
-      }, { rootMargin: '200px' }).observe(this.root);
-    }
+    const { signal } = this.#life;
+    const timer = setInterval(() => this.#describe(), 1_000);
+    document.addEventListener('visibilitychange', () => this.#look(), { signal });
+    const observer = new IntersectionObserver(([entry]) => {
+      this.#isSeen = entry.isIntersecting;
+      this.#look();
+    }, { rootMargin: '200px' });
+    observer.observe(this.root);
+    signal.addEventListener('abort', () => {
+      clearInterval(timer);
+      clearTimeout(this.#hiddenTimer);
+      observer.disconnect();
+      this.#pause();
+    });
     this.#begin();
   }
 
   /** Whether a picture moves, so that key frames are not needed. */
   get isLive() { return this.root.dataset.state === 'live'; }
 
-  /** Removes the picture. */
-  close() {
+  /** Ends the picture for good. */
+  close() { this.#life.abort(); }
+
+  #pause() {
     this.#attempt += 1;
     this.#stop();
+    this.root.dataset.state = 'paused';
   }
 
   /** Goes on or pauses, as the page is seen. */
@@ -258,15 +275,13 @@ export class LivePicture {
     clearTimeout(this.#hiddenTimer);
     if (isSeen && this.root.dataset.state === 'paused') this.#begin();
     if (!isSeen && this.root.dataset.state !== 'paused') {
-      this.#hiddenTimer = setTimeout(() => {
-        this.close();
-        this.root.dataset.state = 'paused';
-      }, HIDDEN_MS);
+      this.#hiddenTimer = setTimeout(() => this.#pause(), HIDDEN_MS);
     }
   }
 
   /** Shows the picture, again and again, until it is paused. */
   async #begin() {
+    if (this.#life.signal.aborted) return;
     this.#attempt += 1;
     const attempt = this.#attempt;
     const isCurrent = () => attempt === this.#attempt;
@@ -275,7 +290,7 @@ export class LivePicture {
     while (isCurrent()) {
       this.root.dataset.state = 'waiting';
       try {
-        await this.#show(isCurrent, reason);
+        await this.#show(isCurrent);
         reason = '';
       } catch (error) {
         if (!isCurrent()) return;

@@ -336,7 +336,16 @@ fn addresses_and_tokens_that_do_not_fit_are_refused_before_the_work_begins() {
             1,
             "is for --metrics or --dashboard",
         ),
-        (&["--dashboard-token-file", &short], 2, "--dashboard <"),
+        (
+            &["--dashboard-token-file", &short],
+            1,
+            "is for --dashboard, and for --whep",
+        ),
+        (
+            &["--whep", "0.0.0.0:0"],
+            1,
+            "add --dashboard-token-file FILE",
+        ),
     ] {
         let ended = run(&[&listen[..], &["--allow", allow], options, &[&output]].concat());
         let error = String::from_utf8_lossy(&ended.stderr);

@@ -75,8 +75,11 @@ fn arrows_between_crates_that_must_never_be() {
         ),
         (
             "observe",
-            &["core", "net", "secure", "terminal", "units", "video"],
+            &[
+                "core", "net", "secure", "terminal", "units", "video", "viewers",
+            ],
         ),
+        ("viewers", &["net", "units", "video"]),
         ("tunnel", &["net", "observe", "secure", "terminal", "units"]),
     ] {
         for dependency in &graph[name] {

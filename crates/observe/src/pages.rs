@@ -67,8 +67,8 @@ const FILES: [File; 28] = [
 /// Content Security Policy: only this server's files, no frames around or inside of the page, and
 /// no scripts or styles within it. Films come as objects that a script of the page made (`blob:`).
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
 
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 

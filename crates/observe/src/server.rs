@@ -19,7 +19,7 @@ use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
 use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
-use super::viewing::{self, Viewing};
+use super::viewing::{self, AnyBody, Viewing};
 use super::{Options, Shared, metrics, noalbs, pages, words};
 
 const INDEX: &str = "\
@@ -189,6 +189,13 @@ pub(super) struct Metrics {
 
 impl Answerer for Metrics {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
+        self.answer_any(request).await
+    }
+}
+
+impl Metrics {
+    /// Answers a request with a body of any kind.
+    async fn answer_any<B: AnyBody>(&self, request: Request<B>) -> Answer {
         let path = request.uri().path();
         let is_of_pictures = self.door.has_pictures && Viewing::is_its(path);
         let is_shared = is_of_pictures && self.door.is_shared;
@@ -210,11 +217,9 @@ impl Answerer for Metrics {
         }
         answer
     }
-}
 
-impl Metrics {
     /// Answers a request for live pictures.
-    async fn pictures(&self, request: Request<Incoming>) -> Answer {
+    async fn pictures<B: AnyBody>(&self, request: Request<B>) -> Answer {
         let Some(viewing) = &self.shared.viewing else {
             return text(StatusCode::NOT_FOUND, NO_PICTURES);
         };
@@ -256,7 +261,7 @@ impl Door {
     }
 }
 
-async fn answer(request: &Request<Incoming>, shared: &Arc<Shared>, door: &Door) -> Answer {
+async fn answer<B>(request: &Request<B>, shared: &Arc<Shared>, door: &Door) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         let allowed = HeaderValue::from_static("GET, HEAD");
@@ -416,3 +421,6 @@ mod tests {
 // Needs a clock: a browser's connections are real ones.
 #[cfg(test)]
 mod real_time_tests;
+
+#[cfg(test)]
+mod viewing_tests;

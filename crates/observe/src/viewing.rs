@@ -3,6 +3,7 @@
 //! A viewer changes nothing but its own place. Pages of other sites can neither offer, since an
 //! offer's type needs a preflight, nor read an answer, unless they have the token.
 
+use std::error::Error;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use anabranch_units::{Duration, Limiter, Limits, Rate};
 use anabranch_video::mpeg_ts::{AudioCodec, VideoCodec};
 use anabranch_viewers::{Film, Hub, Look, Refusal, Way, check_film, check_webrtc, fragments};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
@@ -45,6 +46,14 @@ const OFFERS: Limits = Limits {
 /// Prefix of the addresses of viewers by WebRTC.
 const VIEWERS: &str = "/viewers/";
 
+/// Body of a request: a connection's, or a test's.
+pub(super) trait AnyBody:
+    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send
+{
+}
+
+impl<B> AnyBody for B where B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send {}
+
 /// Viewers of a program's streams, and the limit of their offers.
 pub(super) struct Viewing {
     hub: Hub,
@@ -72,9 +81,9 @@ impl Viewing {
 
     /// Answers a request for one of its paths. `stream`: the name in the request, or the only
     /// stream's. `latency_s`: the stream's agreed latency in seconds.
-    pub(super) async fn answer(
+    pub(super) async fn answer<B: AnyBody>(
         &self,
-        request: Request<Incoming>,
+        request: Request<B>,
         stream: String,
         latency_s: Option<f64>,
     ) -> Answer {
@@ -98,7 +107,7 @@ impl Viewing {
         }
     }
 
-    async fn offer(&self, request: Request<Incoming>, stream: String) -> Answer {
+    async fn offer<B: AnyBody>(&self, request: Request<B>, stream: String) -> Answer {
         let kind = request.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -144,7 +153,7 @@ impl Viewing {
         }
     }
 
-    async fn film(&self, request: &Request<Incoming>, stream: String) -> Answer {
+    async fn film<B>(&self, request: &Request<B>, stream: String) -> Answer {
         let query = request.uri().query().unwrap_or_default();
         let wants_sound = !query.split('&').any(|part| part == "silent");
         self.await_picture(&stream).await;

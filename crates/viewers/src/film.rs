@@ -119,7 +119,7 @@ impl Films {
     pub(crate) fn write(&mut self, sample: &Sample) {
         let duration = match sample.kind {
             Kind::Picture => self.pictures.duration(sample.decoded_at),
-            Kind::Sound => self.sounds.duration(sample.decoded_at),
+            Kind::Sound(_) => self.sounds.duration(sample.decoded_at),
         };
         self.backlog.push(sample, duration);
         if self.viewers.is_empty() {
@@ -131,7 +131,8 @@ impl Films {
             .retain_mut(|viewer| viewer.take(sample, &fragment));
     }
 
-    /// Ends the film for all its viewers, who may ask again: what follows does not continue it.
+    /// Ends the film for all its viewers, because later samples do not continue it. They may ask
+    /// again.
     pub(crate) fn end(&mut self) {
         self.backlog.clear();
         self.viewers.clear();
@@ -140,10 +141,10 @@ impl Films {
 }
 
 impl Viewer {
-    /// Sends a fragment, unless the viewer lacks what it depends on. Returns whether the viewer is
-    /// still there.
+    /// Sends a fragment, unless it depends on one that the viewer lacks. Returns whether the viewer
+    /// is still there.
     fn take(&mut self, sample: &Sample, fragment: &Bytes) -> bool {
-        if sample.kind == Kind::Sound && !self.has_sound {
+        if sample.kind != Kind::Picture && !self.has_sound {
             return !self.fragments.is_closed();
         }
         if self.awaits_key && !sample.is_key {

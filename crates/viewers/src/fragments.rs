@@ -76,13 +76,13 @@ pub fn head(format: &Format) -> Option<Bytes> {
 pub fn fragment(sample: &Sample, duration: u64, number: u32) -> Bytes {
     let payload = match sample.kind {
         Kind::Picture => with_lengths(&sample.bytes),
-        Kind::Sound => sample.bytes.to_vec(),
+        Kind::Sound(_) => sample.bytes.to_vec(),
     };
     let track = match sample.kind {
         Kind::Picture => VIDEO_TRACK,
-        Kind::Sound => AUDIO_TRACK,
+        Kind::Sound(_) => AUDIO_TRACK,
     };
-    let is_free = sample.is_key || sample.kind == Kind::Sound;
+    let is_free = sample.is_key || sample.kind != Kind::Picture;
     let flags = if is_free { KEY_SAMPLE } else { OTHER_SAMPLE };
     let shift = sample.presented_at.saturating_sub(sample.decoded_at);
     let mut out = Vec::with_capacity(payload.len() + 128);

@@ -373,7 +373,8 @@ fn addresses(sockets: &mut Sockets, way: Way) -> Vec<SocketAddr> {
 #[cfg(feature = "webrtc")]
 mod carried {
     use super::*;
-    use crate::webrtc::ViewerId;
+    use crate::batch::Batch;
+    use crate::webrtc::{Outgoing, ViewerId};
 
     pub(super) fn name_of(id: &ViewerId) -> String {
         id.as_str().to_owned()
@@ -396,11 +397,38 @@ mod carried {
         stage.peers.receive(now, *local, *source, bytes);
     }
 
+    fn send(sockets: &Sockets, batch: Option<Batch>) {
+        if let Some(batch) = batch {
+            let Batch {
+                source,
+                destination,
+                bytes,
+                datagram_len,
+                ..
+            } = batch;
+            sockets.send(source, destination, &bytes, datagram_len);
+        }
+    }
+
     pub(super) fn turn(stage: &mut Stage, now: Instant, sockets: &Sockets) {
         stage.peers.on_time(now);
+        let mut last: Option<Batch> = None;
         while let Some(outgoing) = stage.peers.next_outgoing() {
-            sockets.send(outgoing.source, outgoing.destination, &outgoing.bytes);
+            let Outgoing {
+                source,
+                destination,
+                bytes,
+            } = outgoing;
+            let most = sockets.batch_len(source);
+            if let Some(batch) = &mut last
+                && batch.add(source, destination, &bytes, most)
+            {
+                continue;
+            }
+            let next = Batch::new(source, destination, &bytes);
+            send(sockets, last.replace(next));
         }
+        send(sockets, last);
     }
 }
 

@@ -7,11 +7,17 @@
 //!
 //! Nothing is decoded or encoded here.
 
+#[cfg(feature = "webrtc")]
+mod batch;
 mod film;
 pub mod fragments;
 mod hub;
 mod refusal;
 pub mod samples;
+#[cfg_attr(
+    not(feature = "webrtc"),
+    allow(dead_code, reason = "no viewer needs a socket")
+)]
 mod sockets;
 mod sound;
 mod stage;

@@ -27,8 +27,8 @@ pub enum Kind {
     /// A coded picture: an H.264 access unit in Annex B. The first picture of a sequence brings its
     /// parameter sets.
     Picture,
-    /// A frame of sound, as its codec defines it, without header.
-    Sound,
+    /// A frame of sound of this layout, as its codec defines it, without header.
+    Sound(Sound),
 }
 
 /// A picture or a frame of sound.
@@ -123,7 +123,7 @@ impl Sampler {
         }
     }
 
-    /// Records that samples were lost: what follows is another epoch.
+    /// Records that samples were lost: later ones belong to another epoch.
     pub fn skip(&mut self) {
         self.reader = ElementaryReader::new();
         self.begin_epoch();
@@ -193,7 +193,7 @@ impl Sampler {
                 }
             }
             self.complete.push_back(Sample {
-                kind: Kind::Sound,
+                kind: Kind::Sound(frame.sound),
                 bytes: frame.bytes.into(),
                 presented_at: at,
                 decoded_at: at,
@@ -368,6 +368,30 @@ mod tests {
         assert!(!sampler.format().reorders);
         sampler.push_picture(Instant::ZERO, picture(10_800, 7_200));
         assert!(sampler.format().reorders);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn damaged_streams_make_samples_or_none(
+            damages in proptest::collection::vec((0_usize..4_000, proptest::num::u8::ANY), 0..20),
+            nonsense: Vec<u8>,
+        ) {
+            let mut sampler = Sampler::new();
+            for mut piece in stream(&[0, 40, 80]).into_iter().chain([nonsense]) {
+                for (at, value) in &damages {
+                    if let Some(byte) = piece.get_mut(*at) {
+                        *byte = *value;
+                    }
+                }
+                sampler.push(Instant::ZERO, &piece);
+                while let Some(sample) = sampler.next_sample() {
+                    assert!(crate::fragments::fragment(&sample, 1, 1).len() > 8);
+                }
+                let format = sampler.format();
+                let head = crate::fragments::head(format);
+                assert_eq!(head.is_some(), crate::fragments::media_type(format).is_some());
+            }
+        }
     }
 
     #[test]

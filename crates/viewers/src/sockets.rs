@@ -1,12 +1,14 @@
 //! UDP sockets of viewers by WebRTC: one for each address of this machine by which a viewer has
 //! come.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
@@ -14,8 +16,8 @@ use tokio::sync::mpsc;
 const MAX_SOCKETS: usize = 16;
 /// Datagrams that wait to be read by the viewers' thread.
 const MAX_WAITING: usize = 64;
-/// Longest datagram that is read; longer ones are none of WebRTC's.
-const MAX_DATAGRAM_LEN: usize = 2_048;
+/// Bytes that are read at once: the kernel joins datagrams of one sender.
+const READ_BYTES: usize = 64 << 10;
 /// Buffer for sending. A key picture leaves at once: half a second of 60 Mbit/s.
 const SEND_BUFFER: usize = 4 << 20;
 
@@ -26,9 +28,16 @@ pub(crate) struct Datagram {
     pub(crate) bytes: Bytes,
 }
 
+/// A socket with the kernel's means for many datagrams at once.
+struct Open {
+    local: SocketAddr,
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
 /// The open sockets. They need a runtime of tokio.
 pub(crate) struct Sockets {
-    open: Vec<(SocketAddr, Arc<UdpSocket>)>,
+    open: Vec<Arc<Open>>,
     sender: mpsc::Sender<Datagram>,
     datagrams: mpsc::Receiver<Datagram>,
 }
@@ -49,18 +58,22 @@ impl Sockets {
     /// # Errors
     /// There are too many sockets, or none can be opened there.
     pub(crate) fn at(&mut self, address: IpAddr, port: u16) -> io::Result<SocketAddr> {
-        if let Some((local, _)) = self.open.iter().find(|(local, _)| local.ip() == address) {
-            return Ok(*local);
+        if let Some(open) = self.open.iter().find(|open| open.local.ip() == address) {
+            return Ok(open.local);
         }
         if self.open.len() >= MAX_SOCKETS {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let wanted = SocketAddr::new(address, port);
         let socket = open(wanted).or_else(|_| open(SocketAddr::new(address, 0)))?;
-        let local = socket.local_addr()?;
-        let socket = Arc::new(socket);
-        tokio::spawn(read(local, Arc::clone(&socket), self.sender.clone()));
-        self.open.push((local, socket));
+        let open = Arc::new(Open {
+            local: socket.local_addr()?,
+            state: UdpSocketState::new(UdpSockRef::from(&socket))?,
+            socket,
+        });
+        let local = open.local;
+        tokio::spawn(read(Arc::clone(&open), self.sender.clone()));
+        self.open.push(open);
         Ok(local)
     }
 
@@ -69,11 +82,35 @@ impl Sockets {
         self.datagrams.recv().await
     }
 
-    /// Sends a datagram. If there is no room for it, viewers ask for it again.
-    pub(crate) fn send(&self, source: SocketAddr, destination: SocketAddr, bytes: &[u8]) {
-        if let Some((_, socket)) = self.open.iter().find(|(local, _)| *local == source) {
-            let _ = socket.try_send_to(bytes, destination);
-        }
+    /// Returns the largest number of datagrams that the socket at `local` sends at once.
+    pub(crate) fn batch_len(&self, local: SocketAddr) -> usize {
+        let open = self.open.iter().find(|open| open.local == local);
+        open.map_or(1, |open| open.state.max_gso_segments())
+    }
+
+    /// Sends bytes as datagrams of `datagram_len` bytes each; the last may be shorter. If there is
+    /// no room for them, viewers ask for them again.
+    pub(crate) fn send(
+        &self,
+        source: SocketAddr,
+        destination: SocketAddr,
+        bytes: &[u8],
+        datagram_len: usize,
+    ) {
+        let Some(open) = self.open.iter().find(|open| open.local == source) else {
+            return;
+        };
+        let transmit = Transmit {
+            destination,
+            ecn: None,
+            contents: bytes,
+            segment_size: (bytes.len() > datagram_len).then_some(datagram_len),
+            src_ip: None,
+        };
+        let socket = UdpSockRef::from(&open.socket);
+        let _ = open.socket.try_io(Interest::WRITABLE, || {
+            open.state.try_send(socket, &transmit)
+        });
     }
 }
 
@@ -90,21 +127,34 @@ fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-async fn read(local: SocketAddr, socket: Arc<UdpSocket>, sender: mpsc::Sender<Datagram>) {
-    let mut buffer = [0; MAX_DATAGRAM_LEN];
+async fn read(open: Arc<Open>, sender: mpsc::Sender<Datagram>) {
+    let Open {
+        local,
+        socket,
+        state,
+    } = &*open;
+    let mut buffer = vec![0; READ_BYTES];
     loop {
+        let mut metas = [RecvMeta::default()];
+        let read = socket.async_io(Interest::READABLE, || {
+            let mut slices = [IoSliceMut::new(&mut buffer)];
+            state.recv(UdpSockRef::from(socket), &mut slices, &mut metas)
+        });
         // An error is of one destination, which has closed its port.
-        let Ok((len, source)) = socket.recv_from(&mut buffer).await else {
+        if read.await.is_err() {
             tokio::task::yield_now().await;
             continue;
-        };
-        let datagram = Datagram {
-            local,
-            source,
-            bytes: Bytes::copy_from_slice(&buffer[..len]),
-        };
-        if sender.send(datagram).await.is_err() {
-            return;
+        }
+        let [meta] = metas;
+        for bytes in buffer[..meta.len].chunks(meta.stride.max(1)) {
+            let datagram = Datagram {
+                local: *local,
+                source: meta.addr,
+                bytes: Bytes::copy_from_slice(bytes),
+            };
+            if sender.send(datagram).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -158,15 +158,15 @@ impl Peers {
     fn negotiate(&self, now: Instant, offer: &Offer<'_>) -> Result<(Peer, String), Refusal> {
         let bad = |_| Refusal::BadOffer;
         let sdp = SdpOffer::from_sdp_string(offer.sdp).map_err(|_| Refusal::BadOffer)?;
+        // A line of sound without a common codec is an error to some players: one without sound is
+        // silent instead.
         let mut config = RtcConfig::new()
             .set_crypto_provider(Arc::clone(&self.crypto))
             .set_ice_lite(true)
             .clear_codecs()
             .enable_h264(true)
+            .enable_opus(true, false)
             .set_send_buffer_video(KEPT_PACKETS);
-        if let Some(Sound::Opus { .. }) = offer.format.sound {
-            config = config.enable_opus(true, false);
-        }
         if let Some(certificate) = &self.certificate {
             config = config.set_dtls_cert(certificate.clone());
         }
@@ -252,7 +252,7 @@ impl Peers {
         self.remove_gone();
     }
 
-    /// Has all viewers of a stream wait for the next key picture.
+    /// Leaves pictures out for all viewers of a stream up to the next key picture.
     pub fn await_key(&mut self, stream: &str) {
         let of = |peer: &&mut Peer| &*peer.stream == stream;
         for peer in self.peers.iter_mut().filter(of) {
@@ -301,7 +301,8 @@ impl Peer {
     fn write(&mut self, at: std::time::Instant, sample: &Sample) {
         let line = match sample.kind {
             Kind::Picture => self.video,
-            Kind::Sound => self.sound,
+            Kind::Sound(Sound::Opus { .. }) => self.sound,
+            Kind::Sound(Sound::Aac { .. }) => None,
         };
         let Some(Line { mid, payload_type }) = line.filter(|_| self.is_connected) else {
             return;
@@ -312,7 +313,7 @@ impl Peer {
         self.awaits_key = false;
         let time = match sample.kind {
             Kind::Picture => MediaTime::from_90khz(sample.presented_at),
-            Kind::Sound => {
+            Kind::Sound(_) => {
                 let ticks = sample.presented_at * 48_000 / TICKS_PER_SECOND;
                 MediaTime::new(ticks, Frequency::FORTY_EIGHT_KHZ)
             }

@@ -203,7 +203,7 @@ fn sound_of_opus_comes_along() {
     both.peers.write(both.now, "van", &picture(0));
     for number in 0..10 {
         let sound = Sample {
-            kind: Kind::Sound,
+            kind: Kind::Sound(Sound::Opus { channels: 2 }),
             bytes: [0xfc, 1, 2, 3].as_slice().into(),
             is_key: false,
             ..picture(number)
