@@ -68,7 +68,7 @@ impl OpenPort {
     /// Asks the local router for a port that leads to `port` of this machine. It takes 8 s at most.
     ///
     /// # Errors
-    /// There is no router, or it opens none. The message says what to do.
+    /// There is no router, or it opens none. The message names the setting of the router.
     pub(crate) fn request(port: u16) -> anyhow::Result<OpenPort> {
         let router = Router::find().with_context(|| advice(None, port))?;
         OpenPort::of(router, port).with_context(|| advice(Some(router.local), port))
@@ -114,8 +114,8 @@ impl Drop for OpenPort {
     }
 }
 
-/// Asks for a port if the user wishes it. Prints the outcome, and what to do if there is none.
-/// Returns the port.
+/// Asks for a port if the user wishes it. Prints the outcome, and advice if there is none. Returns
+/// the port.
 pub(crate) fn requested(is_wished: bool, port: u16) -> Option<OpenPort> {
     if !is_wished {
         return None;
@@ -329,4 +329,4 @@ impl fmt::Debug for Opened {
 }
 
 #[cfg(test)]
-mod real_time_tests;
+mod tests;

@@ -51,7 +51,7 @@ pub(crate) struct PairArguments {
     pub(crate) name: Option<StreamName>,
     /// Ask the local router for a port that leads to this program (by PCP, NAT-PMP or UPnP), and
     /// name the router's address in links. The port is kept open while the program runs, and given
-    /// back at the end. If the router opens none, the program says what to set there.
+    /// back at the end. If the router opens none, the program names its setting for that.
     #[arg(long)]
     pub(crate) open_port: bool,
 }

@@ -295,7 +295,7 @@ impl PathArguments {
 /// later.
 fn remote(to: &str) -> anyhow::Result<Remote> {
     if to.starts_with("anabranch://") {
-        bail!("--to: links of `anabranch recv --pair` are for `anabranch send`");
+        bail!("--to: links of `--pair` are for `anabranch send` and `anabranch proxy`");
     }
     if let Some((protocol, rest)) = to.split_once("://") {
         let host = rest.split(['/', '?']).next().unwrap_or_default();

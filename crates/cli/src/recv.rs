@@ -7,6 +7,7 @@ mod destination;
 mod ending;
 mod held;
 mod listen;
+mod native;
 mod outputs;
 mod pairing;
 mod phones;
@@ -69,10 +70,6 @@ use tally::{Tallies, Tally, looks};
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// Interval between two checks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after which a relay that has not answered is worth a warning.
-const RELAY_PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of sessions at a time (chosen).
-const MAX_SESSIONS: usize = 10_000;
 
 /// Beginning of the help: outputs and inputs.
 const PLACES: &str = "\
@@ -287,8 +284,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         refusal_lines: RefusalLines::default(),
         desk,
-        by_relay: arguments.via_relay.as_ref().map(ByRelay::new),
-        warn_at: Some(clock.now() + RELAY_PATIENCE),
+        by_relay: relay.as_ref().map(|link| ByRelay::new(link, clock.now())),
         held: Held::default(),
         controlled: Controlled::new(arguments.recordings),
         reloads,
@@ -362,8 +358,6 @@ struct Studio<'a> {
     desk: Desk,
     /// The relay by which senders come, if any.
     by_relay: Option<ByRelay>,
-    /// Time of a warning about a relay that has never answered; `None`: it is given.
-    warn_at: Option<Instant>,
     /// Sessions whose outputs cannot be opened.
     held: Held<Reception>,
     controlled: Controlled,
@@ -554,10 +548,7 @@ impl Studio<'_> {
         if now >= self.look_at {
             self.look_at = now + FILE_INTERVAL;
             self.look_for_invitations();
-            self.watch_relay();
-            if self.warn_at.take_if(|at| now >= *at).is_some() {
-                self.warn_of_silent_relay();
-            }
+            self.watch_relay(now);
             self.refresh_list(now);
             self.print_refused_senders(now);
         }

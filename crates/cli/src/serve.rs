@@ -109,8 +109,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pairing: PairArguments,
     /// Relay the sessions of receivers that only call out, as behind a home's router:
-    /// `anabranch recv --via-relay LINK`. Senders call this machine, and it carries what they and
-    /// the receiver send, which only these can read. It is no tunnel then.
+    /// `anabranch recv --via-relay LINK`. Senders call this machine. It carries the datagrams of
+    /// both, which only these two can read. It is no tunnel then.
     #[arg(long, conflicts_with_all = ["forward", "connect", "tun", "nat", "listen_tcp"])]
     relay: bool,
     /// Maximum rate of each receiver of --relay, in both directions together.

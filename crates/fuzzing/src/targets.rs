@@ -13,6 +13,7 @@ mod handle_datagram;
 mod http_head;
 mod mpeg_ts;
 mod mux;
+mod relay_message;
 mod rtp;
 mod secure;
 mod socks5;
@@ -24,7 +25,7 @@ mod tunnel_messages;
 mod wire;
 
 /// All targets, by name.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     allow_file::TARGET,
     annex_b::TARGET,
     config_file::TARGET,
@@ -35,6 +36,7 @@ pub const TARGETS: [Target; 19] = [
     http_head::TARGET,
     mpeg_ts::TARGET,
     mux::TARGET,
+    relay_message::TARGET,
     rtp::TARGET,
     secure::TARGET,
     socks5::TARGET,

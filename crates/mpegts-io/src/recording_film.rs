@@ -143,11 +143,9 @@ impl Film {
     fn fragment(&mut self, sample: &Sample) -> Vec<u8> {
         let duration = match sample.kind {
             Kind::Picture => self.pictures.duration(sample.decoded_at),
-            Kind::Sound => {
-                let has_sound = self.format.as_ref().is_some_and(|format| {
-                    format.sound.is_some() && format.sound == self.sampler.format().sound
-                });
-                if !has_sound {
+            Kind::Sound(sound) => {
+                let format = self.format.as_ref();
+                if format.is_none_or(|format| format.sound != Some(sound)) {
                     return Vec::new();
                 }
                 self.sounds.duration(sample.decoded_at)

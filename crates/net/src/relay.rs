@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `uplink.rs` | the receiver's side |
 //! | `role.rs` | the relay's side |
-//! | `registration.rs`, `flows.rs` | what the relay keeps of receivers, and of paths of senders |
+//! | `registration.rs`, `flows.rs` | the relay's memory of receivers, and of paths of senders |
 //! | `message.rs` | the messages between both |
 
 mod flows;

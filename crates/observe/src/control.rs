@@ -13,13 +13,13 @@ use core::time::Duration as StdDuration;
 use std::net::IpAddr;
 
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use serde::Serialize;
 
 use super::access::Token;
 use super::http::{Answer, body};
+use super::viewing::AnyBody;
 
 pub use changes::{
     Change, LatencyChange, OutputChange, PathChange, RecordingChange, Reload, SessionAdmission,
@@ -63,8 +63,8 @@ pub(super) fn has(path: &str) -> bool {
 
 /// Returns the answer to a request for a path of the control. `reading` is the token that only
 /// reads.
-pub(super) async fn answer(
-    request: Request<Incoming>,
+pub(super) async fn answer<B: AnyBody>(
+    request: Request<B>,
     controls: Option<&Controls>,
     reading: Option<&Token>,
 ) -> Answer {

@@ -187,10 +187,10 @@ impl Sampler {
         };
         let mut at = first_at.max(self.latest_sound_at);
         for frame in sound::frames(codec, &unit.bytes) {
-            if self.format.sound != Some(frame.sound) {
-                if self.format.sound.replace(frame.sound).is_some() {
-                    self.begin_epoch();
-                }
+            if self.format.sound != Some(frame.sound)
+                && self.format.sound.replace(frame.sound).is_some()
+            {
+                self.begin_epoch();
             }
             self.complete.push_back(Sample {
                 kind: Kind::Sound(frame.sound),

@@ -18,7 +18,7 @@ pub(crate) trait Pairs {
     fn start_pairing(&self, code: PairingCode, lasts: Duration);
     /// Takes a code back.
     fn stop_pairing(&self, code: &PairingCode);
-    /// Takes what has become of codes.
+    /// Takes the outcomes of codes.
     fn take_pairing_outcomes(&self) -> Vec<PairingOutcome>;
 }
 

@@ -5,10 +5,14 @@ use std::net::ToSocketAddrs;
 use anabranch_net::{RelayAccess, RelayState};
 use anabranch_secure::Refusal;
 use anabranch_terminal::print;
+use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use super::Studio;
 use crate::link::Link;
+
+/// Time after which a relay that has not answered is worth a warning.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The relay of a receiver, and the state that was printed last.
 #[derive(Debug)]
@@ -16,13 +20,16 @@ pub(super) struct ByRelay {
     /// Host and port of the relay.
     to: String,
     shown: RelayState,
+    /// Time of a warning about a relay that has never answered; `None`: it is given.
+    warn_at: Option<Instant>,
 }
 
 impl ByRelay {
-    pub(super) fn new(link: &Link) -> Self {
+    pub(super) fn new(link: &Link, now: Instant) -> Self {
         ByRelay {
             to: link.to.clone(),
             shown: RelayState::Waiting,
+            warn_at: Some(now + PATIENCE),
         }
     }
 }
@@ -43,7 +50,8 @@ pub(super) fn access(link: &Link) -> anyhow::Result<RelayAccess> {
 
 impl Studio<'_> {
     /// Prints changes of the registration at the relay.
-    pub(super) fn watch_relay(&mut self) {
+    pub(super) fn watch_relay(&mut self, now: Instant) {
+        self.warn_of_silent_relay(now);
         let (Some(by_relay), Some(receiver)) = (&mut self.by_relay, self.receiver) else {
             return;
         };
@@ -72,10 +80,12 @@ impl Studio<'_> {
     }
 
     /// Warns once if the relay has not answered by now.
-    pub(super) fn warn_of_silent_relay(&mut self) {
-        if let (Some(by_relay), Some(receiver)) = (&self.by_relay, self.receiver)
-            && receiver.relay_state() == Some(RelayState::Waiting)
-        {
+    fn warn_of_silent_relay(&mut self, now: Instant) {
+        let (Some(by_relay), Some(receiver)) = (&mut self.by_relay, self.receiver) else {
+            return;
+        };
+        let is_due = by_relay.warn_at.take_if(|at| now >= *at).is_some();
+        if is_due && receiver.relay_state() == Some(RelayState::Waiting) {
             print::warn(format_args!(
                 "the relay {} has not answered yet: does it run (`anabranch serve --relay`), and \
                  is its link new? Each link registers one receiver",

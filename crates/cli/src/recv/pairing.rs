@@ -9,8 +9,8 @@ use anyhow::ensure;
 
 use super::destination::{self, Destination};
 use super::listen::{OtherSource, Sources};
+use super::native::Native;
 use super::phones::{self, PhoneAddress};
-use super::plan::Native;
 use super::{Arguments, Studio};
 use crate::link::Link;
 use crate::pairing::desk::Desk;

@@ -8,7 +8,7 @@ use anabranch_terminal::print;
 use anabranch_units::Instant;
 
 use super::Studio;
-use super::plan::Native;
+use super::native::Native;
 use crate::command_line::describe_tcp;
 
 impl Native {

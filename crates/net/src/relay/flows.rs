@@ -53,7 +53,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether so many bytes may be sent to the address; if so, counts them as sent.
+    /// Returns whether `bytes` may be sent to the address; if so, counts them as sent.
     /// `is_proven` says whether the receiver has a session by the flow.
     pub(super) fn may_send(&mut self, bytes: usize, is_proven: bool) -> bool {
         if is_proven {

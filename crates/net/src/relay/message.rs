@@ -109,13 +109,13 @@ pub(crate) fn write_datagram(
 fn read_address(message: &[u8]) -> Option<(SocketAddr, usize)> {
     let port = u16::from_be_bytes(*message.get(2..)?.first_chunk()?);
     let rest = message.get(ADDRESS_AT..)?;
-    match message.get(1)? {
-        &V4 => {
+    match *message.get(1)? {
+        V4 => {
             let octets: [u8; 4] = *rest.first_chunk()?;
             let address = Ipv4Addr::from(octets);
             Some(((address, port).into(), ADDRESS_AT + octets.len()))
         }
-        &V6 => {
+        V6 => {
             let octets: [u8; 16] = *rest.first_chunk()?;
             let address = Ipv6Addr::from(octets);
             // An address of IPv4 has one spelling.

@@ -39,7 +39,7 @@ pub(super) struct Registration {
     pub(super) screen: Screen,
     trial: Option<Trial>,
     heard_at: Instant,
-    /// Time at which what was carried is within the rate.
+    /// Time at which all carried bytes are within the rate.
     carried_until: Instant,
     /// Bytes of datagrams that were carried to the receiver and from it.
     pub(super) carried_bytes: u64,
@@ -92,7 +92,7 @@ impl Registration {
         }
     }
 
-    /// Returns whether so many bytes are within the rate; if so, counts them as carried.
+    /// Returns whether `bytes` are within the rate; if so, counts them as carried.
     pub(super) fn may_carry(&mut self, now: Instant, bytes: usize, rate: DataRate) -> bool {
         let until = self.carried_until.max(now) + rate.time_for(bytes as u64);
         let is_within = until <= now + BURST;

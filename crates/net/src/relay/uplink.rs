@@ -299,7 +299,7 @@ impl Uplink {
     /// Pings a relay that is silent, and asks for another session if it stays so.
     fn keep_alive(&mut self, now: Instant) {
         if core::mem::take(&mut self.has_sent) && now >= self.heard_at + IMPATIENT_INTERVAL {
-            // What was sent should have had an answer.
+            // The datagrams that were sent should have had an answer.
             self.ping_at = self
                 .ping_at
                 .min(self.heard_at.max(now) + IMPATIENT_INTERVAL);

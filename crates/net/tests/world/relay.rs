@@ -233,7 +233,7 @@ fn a_code_registers_a_receiver_and_strangers_get_nothing() {
     assert!(relay.snapshot().receivers.is_empty());
 }
 
-/// Strangers send what a relay could be misused by: initiations without and with a cookie, floods
+/// Strangers try to misuse a relay: by initiations without and with a cookie, floods
 /// of data, copies. Nobody gets more bytes than he has sent, and the tables stay small.
 #[test]
 fn a_relay_is_no_amplifier_and_carries_nothing_for_strangers() {
