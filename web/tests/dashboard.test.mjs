@@ -364,3 +364,86 @@ describe('a program that is restarted', () => {
     assert.deepEqual(others, []);
   });
 });
+
+describe('a receiver with a token for changes', () => {
+  const bed = new Bed();
+  let url;
+  let right;
+
+  before(async () => {
+    const camera = bed.key('camera');
+    const receiver = await startReceiver(bed, [`${camera.public}=camera`], ['--keep-listening',
+      '--dashboard', '0', '--control-token', bed.path('control.token'), '--recordings',
+      bed.folder], bed.path('out.ts'));
+    bed.start('send', '--to', receiver.address, '--key', camera.file, '--peer', receiver.key,
+      '--remote-control', 'test:');
+    [, url] = await receiver.recv.waitFor(DASHBOARD);
+    await receiver.recv.waitFor(/connected to/);
+    right = readFileSync(bed.path('control.token'), 'utf8').trim();
+  });
+  after(() => bed.end());
+
+  /** Enters a token by the keyboard alone. */
+  async function enter(page, token) {
+    await page.locator('#control-entry summary').focus();
+    if (!await page.locator('#control-token').isVisible()) await page.keyboard.press('Enter');
+    await page.locator('#control-token').fill(token);
+    await page.keyboard.press('Enter');
+  }
+
+  for (const [width, height] of [[360, 740], [1280, 800]]) {
+    it(`changes the program at ${width} pixels, after the token alone`, async () => {
+      const { page, problems } = await open(browser, url, { viewport: { width, height } });
+      await waitForState(page, 0, 'active');
+      assert.equal(await page.locator('#control').isVisible(), false);
+      await enter(page, '0123456789abcdef');
+      await page.getByRole('alert').filter({ hasText: 'not the token' }).waitFor(LIMIT);
+      // Browsers report the refusal in their console.
+      assert.match(problems.splice(0).join(), /401/);
+      await enter(page, right);
+      const control = page.getByRole('region', { name: 'control' });
+      await control.waitFor(LIMIT);
+      await control.getByRole('button', { name: 'path', exact: false }).first().waitFor(LIMIT);
+      await checkLayout(page);
+      await checkAccessibility(page);
+      const said = page.locator('#control-said');
+      await control.getByLabel('another output of camera', { exact: true })
+        .fill('udp://127.0.0.1:9');
+      await page.keyboard.press('Enter');
+      await said.filter({ hasText: 'joins' }).waitFor(LIMIT);
+      await control.getByRole('button', { name: 'remove udp://127.0.0.1:9 of camera' }).click();
+      await said.filter({ hasText: 'has left' }).waitFor(LIMIT);
+      await control.getByRole('button', { name: 'record camera' }).click();
+      await control.locator('[aria-label="record camera"][aria-pressed="true"]').waitFor(LIMIT);
+      await control.getByRole('button', { name: 'record camera' }).click();
+      await said.filter({ hasText: 'has ended' }).waitFor(LIMIT);
+      await page.locator('#events li', { hasText: 'the recording of camera has ended' }).first()
+        .waitFor(LIMIT);
+      await checkAccessibility(page);
+      assert.deepEqual(problems, []);
+    });
+  }
+
+  it('asks before it ends a session', async () => {
+    const { page, problems } = await open(browser, url, { viewport: { width: 360, height: 740 } });
+    await enter(page, right);
+    const end = page.getByRole('button', { name: 'end the session of camera' });
+    await end.click();
+    const dialog = page.getByRole('dialog', { name: 'Are you sure?' });
+    await dialog.waitFor(LIMIT);
+    await checkAccessibility(page);
+    await dialog.getByRole('button', { name: 'no' }).click();
+    await dialog.waitFor({ state: 'hidden', ...LIMIT });
+    assert.equal(await page.locator('#control-kept-out li').count(), 0);
+    await end.click();
+    await dialog.getByRole('button', { name: 'yes' }).click();
+    const letIn = page.getByRole('button', { name: 'let camera in' });
+    await letIn.waitFor(LIMIT);
+    await checkAccessibility(page);
+    await letIn.click();
+    await letIn.waitFor({ state: 'detached', ...LIMIT });
+    await page.getByRole('button', { name: 'forget token' }).click();
+    assert.equal(await page.locator('#control').isVisible(), false);
+    assert.deepEqual(problems, []);
+  });
+});

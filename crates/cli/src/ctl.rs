@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Shows what can be changed, and how it is now.
+    /// Shows the possible changes and the present state.
     Status,
     /// Switches a path off or on, or changes its limits.
     Path(PathArguments),
@@ -98,7 +98,7 @@ enum Task {
     /// Ends the session of a sender or proxy, or lets it in again.
     #[command(subcommand)]
     Session(SessionTask),
-    /// Has the program read its file of --config again.
+    /// Makes the program read its file of --config again.
     Reload,
 }
 

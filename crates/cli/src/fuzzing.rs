@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use anabranch_mpegts_io::rtp;
 use anabranch_mpegts_io::rtp_order::RtpOrder;
+use anabranch_observe::control::Change;
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_terminal::print;
 use anabranch_tunnel::tun::message::{Message as TunMessage, Verdict};
@@ -25,6 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::allowed::{self, Door};
 use crate::config;
+use crate::remote_control::{self, Answer, Request};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     Builder::new_current_thread()
@@ -334,6 +336,30 @@ pub fn allow_file(text: &str, is_for_serve: bool) {
 pub fn config_file(text: &str) {
     if let Err(error) = config::read(text) {
         check_secrets(text, &format!("{error:#}"));
+    }
+}
+
+/// Reads a frame of the other end of a session, and the body of a request for each change. The
+/// result must survive another encoding.
+pub fn control_request(bytes: &[u8]) {
+    if let Some(request) = remote_control::read::<Request>(bytes) {
+        if let Some(frame) = remote_control::frame(&request, Instant::ZERO) {
+            assert_eq!(remote_control::read(&frame.bytes), Some(request));
+        }
+    } else if let Some(answer) = remote_control::read::<Answer>(bytes) {
+        let shown = match answer.outcome() {
+            Ok(text) => text,
+            Err(refused) => refused.to_string(),
+        };
+        assert!(!shown.contains(char::is_control), "{shown:?}");
+    }
+    for (path, name) in Change::PATHS {
+        if let Ok(change) = Change::read(path, bytes) {
+            assert_eq!(change.name(), name);
+            let named = serde_json::to_value(&change).expect("it is JSON");
+            let again = serde_json::from_value(named);
+            assert_eq!(again.ok(), Some(change));
+        }
     }
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct ObserveArguments {
     /// letters, digits and -._~. If there is no file, one is made.
     #[arg(long, value_name = "FILE")]
     dashboard_token_file: Option<PathBuf>,
-    /// File with another token, of the same kind: its owner may change the program while it runs, at
-    /// the address of --dashboard (`anabranch ctl --help`). Nobody else can change anything.
+    /// File with another token, of the same kind: its owner may change the program while it runs,
+    /// at the address of --dashboard (`anabranch ctl --help`). Nobody else can change anything.
     #[arg(long, value_name = "FILE", requires = "dashboard")]
     control_token: Option<PathBuf>,
     /// With --metrics or --dashboard, also answer requests that call this machine NAME. Requests
@@ -64,8 +64,7 @@ impl ObserveArguments {
     pub(crate) fn ensure_no_control(&self, command: &str) -> anyhow::Result<()> {
         ensure!(
             self.control_token.is_none(),
-            "--control-token: {command} has nothing that can be changed while it runs; `send` to \
-             `recv`, `recv` and `serve` have"
+            "--control-token: {command} takes no changes; `send` to `recv`, `recv` and `serve` do"
         );
         Ok(())
     }

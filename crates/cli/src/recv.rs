@@ -46,7 +46,6 @@ use crate::keygen::discreet;
 use crate::latency::Latency;
 use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
-use crate::open_port;
 use crate::pairing::PairArguments;
 use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
@@ -241,27 +240,12 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
     let tallies = Tallies::default();
     let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
-    let manner = Manner {
-        buffer: Arc::new(Mutex::new(arguments.buffer())),
-        report: arguments.report,
-        keeps_listening: arguments.keep_listening,
-        shows_names: plan.has_several,
-        clock,
-        stop: stop.clone(),
-        observation: Arc::new(observed.start("recv", clock, look)?),
-        slowness: Arc::default(),
-    };
+    let observation = observed.start("recv", clock, look)?;
+    let manner = arguments.manner(plan.has_several, clock, stop.clone(), observation);
     let slowness = Arc::clone(&manner.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
-    let port = native
-        .as_ref()
-        .map(|native| native.receiver.local_addr().port());
-    let pairing = &arguments.pairing;
-    let port = port.and_then(|port| open_port::requested(pairing.open_port, port));
-    let host = pairing.host_by(port.as_ref());
-    let desk = native.as_ref().map(|native| arguments.desk(native, &host));
-    let desk = desk.unwrap_or_default();
+    let (way_in, desk) = arguments.way_in(native.as_ref());
     let returns = Returns::default();
     returns.start(arguments.returns, plan.has_several, clock, &stop)?;
     let relay = arguments.via_relay.clone();
@@ -298,7 +282,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        studio.print_own_link(native, &arguments.pairing, &host, relay.as_ref())?;
+        studio.print_own_link(native, &arguments.pairing, &way_in.host, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
     pairing::print_phones(&arguments.pairing, &plan.others)?;

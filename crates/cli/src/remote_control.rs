@@ -2,7 +2,7 @@
 //!
 //! They travel as frames of their own, as messages do (`message.rs`), behind another first byte. A
 //! sender announces in the handshake that it takes them (`send --remote-control`), and no other
-//! gets any: senders of earlier versions write what they do not know to their return feed. Frames
+//! gets any: senders of earlier versions write unknown frames to their return feed. Frames
 //! can be lost, so the receiver repeats a request until it is answered, and the sender knows by its
 //! number that it has been made.
 //!
@@ -105,7 +105,7 @@ impl Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     bucket: Bucket,
-    last: Option<Answer>,
+    last: Option<(Request, Answer)>,
 }
 
 impl Followed {
@@ -114,8 +114,14 @@ impl Followed {
     ///
     /// # Errors
     /// There are too many requests: it is not answered.
-    pub(crate) fn known(&mut self, now: Instant, id: u64) -> Result<Option<Answer>, TooMany> {
-        if let Some(answer) = self.last.as_ref().filter(|answer| answer.id == id) {
+    pub(crate) fn known(
+        &mut self,
+        now: Instant,
+        request: &Request,
+    ) -> Result<Option<Answer>, TooMany> {
+        if let Some((last, answer)) = &self.last
+            && last == request
+        {
             return Ok(Some(answer.clone()));
         }
         match self.bucket.take_if(now, REQUESTS) {
@@ -124,8 +130,8 @@ impl Followed {
         }
     }
 
-    pub(crate) fn remember(&mut self, answer: Answer) {
-        self.last = Some(answer);
+    pub(crate) fn remember(&mut self, request: Request, answer: Answer) {
+        self.last = Some((request, answer));
     }
 }
 
@@ -214,12 +220,19 @@ mod tests {
     fn a_copy_is_answered_again_and_a_flood_is_not() {
         let mut followed = Followed::default();
         let at = |millis| Instant::from_secs(100) + Duration::from_millis(millis);
-        assert_eq!(followed.known(at(0), 1), Ok(None));
-        let answer = Answer::of(1, &Ok("off".to_owned()));
-        followed.remember(answer.clone());
-        assert_eq!(followed.known(at(0), 1), Ok(Some(answer)));
-        let followed = (2..1_000).filter(|id| followed.known(at(*id), *id) == Ok(None));
-        assert_eq!(followed.count(), 19 + 1);
+        let first = request("wwan0");
+        assert_eq!(followed.known(at(0), &first), Ok(None));
+        let answer = Answer::of(first.id, &Ok("off".to_owned()));
+        followed.remember(first.clone(), answer.clone());
+        assert_eq!(followed.known(at(0), &first), Ok(Some(answer)));
+        // A receiver that was restarted has used the number before.
+        assert_eq!(followed.known(at(0), &request("lo")), Ok(None));
+        let numbered = |id| Request {
+            id,
+            ..request("wwan0")
+        };
+        let new = (8..1_000).filter(|id| followed.known(at(*id), &numbered(*id)) == Ok(None));
+        assert_eq!(new.count(), 18 + 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
-use anabranch_core::{MediaConfig, PathId, ReceivedFrame, SourceLimits};
+use anabranch_core::{MediaConfig, PathId, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender, Snapshot};
 use anabranch_observe::service;
@@ -36,13 +36,12 @@ use crate::overload::OverloadWatch;
 use crate::path_reports::{PathReports, session_message};
 use crate::path_watch::{PathProblem, PathWatch, lines};
 use crate::paths::PathArguments;
-use crate::remote_control;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stale_frames::StaleFrames;
 use crate::summary::{self, End, Meter};
 use crate::target::EncoderArguments;
-use control::{Panel, Remote, TargetRange};
+use control::{Remote, TargetRange};
 use feeder::{Feeder, longest_growth};
 use outbox::Outbox;
 use path_manager::{PathManager, SharedNames};
@@ -210,13 +209,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     };
     let mut config = ClientConfig::new(local_key, arguments.peer, path_manager.paths());
     arguments.configure(&mut config, input.limits())?;
-    config.pairing_code = arguments.code;
     config.clock = clock;
     config.observer = observed.packet_observer();
-    config.connect_timeout = arguments.timeout;
-    config.give_up_after = arguments.give_up_after;
-    config.tcp = arguments.paths.tcp();
-    config.takes_requests = arguments.remote_control;
     let reload = Reload::of_program(arguments.observe.config.as_deref())?;
     let frame_lifetime = config.transport.media.deadline;
     let range = TargetRange::of(config.transport.media.source);
@@ -257,10 +251,15 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
-    /// Sets the transport of the session. `own` are the limits of the input's rate.
+    /// Sets the transport and the manner of the session. `own` are the limits of the input's rate.
     fn configure(&self, config: &mut ClientConfig, own: SourceLimits) -> anyhow::Result<()> {
         config.transport.controller = by_name(&self.controller)?;
         config.transport.scheduler = anabranch_schedulers::by_name(&self.scheduler)?;
+        config.pairing_code.clone_from(&self.code);
+        config.connect_timeout = self.timeout;
+        config.give_up_after = self.give_up_after;
+        config.tcp = self.paths.tcp();
+        config.takes_requests = self.remote_control;
         config.transport.is_ecn_capable = self.ecn;
         config.transport.padding_bytes_per_minute = self.max_padding.map(|ByteCount(bytes)| bytes);
         config.keeps_deadline = self.frame_lifetime.is_some();
@@ -469,31 +468,8 @@ impl Session<'_> {
         }
     }
 
-    /// Returns the parts that can be changed, the receiver's right, and the observer of changes.
-    fn panel(&mut self) -> (Panel<'_>, &mut Remote, &Observation) {
-        let panel = Panel {
-            sender: self.sender,
-            paths: &mut self.path_manager,
-            range: &mut self.range,
-            reload: &mut self.reload,
-            keeps_lifetime: self.keeps_lifetime,
-        };
-        (panel, &mut self.remote, &self.observation)
-    }
-
-    /// Follows a request of the receiver, if the owner allows it, and answers.
-    fn follow_receiver(&mut self, frame: &[u8]) {
-        let now = self.clock.now();
-        let (mut panel, remote, observation) = self.panel();
-        let answer = remote.follow(now, frame, &mut panel, observation);
-        if let Some(answer) = answer {
-            self.outbox.push(answer, self.sender);
-        }
-    }
-
     fn tend_paths(&mut self, now: Instant) {
-        let (mut panel, _, observation) = self.panel();
-        panel.follow(observation);
+        self.follow_orders();
         let replaced = self.path_manager.tend(now, self.sender, &self.observation);
         // The old path's state says nothing about the new one.
         replaced.for_each(|index| self.path_reports.forget(index));
@@ -547,18 +523,6 @@ impl Session<'_> {
             && let Some(line) = self.messages.iter().find_map(|lines| lines.try_recv().ok())
         {
             self.outbox.push(message::frame(&line, now), self.sender);
-        }
-    }
-
-    /// Takes a frame of the receiver: a message, a request, or a part of the return feed.
-    fn take_frame(&mut self, frame: &ReceivedFrame) {
-        if let Some(text) = message::text(&frame.bytes) {
-            let lines = self.printed.lines(self.clock.now(), &text);
-            lines.for_each(print::note);
-        } else if remote_control::is_begun_by(&frame.bytes) {
-            self.follow_receiver(&frame.bytes);
-        } else if let Some(feed) = &self.return_feed {
-            feed.push(frame.clone());
         }
     }
 

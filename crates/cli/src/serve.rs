@@ -33,7 +33,7 @@ use crate::config::Reload;
 use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
-use crate::open_port;
+use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
 use crate::pairing::door::Door as Entrance;
 use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
@@ -194,15 +194,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ));
     // After the address, so that readers of this program's lines see them in one order.
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
-    let local = server.local_addr();
-    let port = open_port::requested(arguments.pairing.open_port, local.port());
-    let host = arguments.pairing.host_by(port.as_ref());
-    let entrance = arguments.entrance(local_public, local, &host);
-    let mut desk = Desk::open(arguments.list().as_deref(), &entrance);
-    if arguments.pairing.is_asked() {
-        let code = desk.invite(&*server, &arguments.pairing);
-        arguments.print_link(&entrance, &host, code)?;
-    }
+    let (_port, desk) = arguments.open_desk(&server, local_public)?;
     service::ready();
     let doors = Doors {
         desk,
@@ -280,6 +272,25 @@ impl Arguments {
 
     fn listen_address(&self) -> anyhow::Result<SocketAddr> {
         listen_addr(self.listen.as_deref().unwrap_or(LISTEN))
+    }
+
+    /// Opens the desk for proxies that pair, and prints the program's own link if it was asked for.
+    /// The router's port, if any, is open while it is held.
+    fn open_desk(
+        &self,
+        server: &StreamServer,
+        key: PublicKey,
+    ) -> anyhow::Result<(Option<OpenPort>, Desk)> {
+        let local = server.local_addr();
+        let port = open_port::requested(self.pairing.open_port, local.port());
+        let host = self.pairing.host_by(port.as_ref());
+        let entrance = self.entrance(key, local, &host);
+        let mut desk = Desk::open(self.list().as_deref(), &entrance);
+        if self.pairing.is_asked() {
+            let code = desk.invite(server, &self.pairing);
+            self.print_link(&entrance, &host, code)?;
+        }
+        Ok((port, desk))
     }
 
     /// Returns the way in for `anabranch pair`.

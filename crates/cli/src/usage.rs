@@ -101,8 +101,8 @@ impl Caps {
         Some(self.entries.swap_remove(at))
     }
 
-    /// Sets, changes or removes the cap of a path that has carried bytes already. Returns whether it
-    /// is used up.
+    /// Sets, changes or removes the cap of a path that has carried bytes already. Returns whether
+    /// it is used up.
     ///
     /// # Errors
     /// The file cannot be read or written.

@@ -6,6 +6,7 @@ use crate::Target;
 mod allow_file;
 mod annex_b;
 mod config_file;
+mod control_request;
 mod fec;
 mod framing;
 mod gate;
@@ -25,10 +26,11 @@ mod tunnel_messages;
 mod wire;
 
 /// All targets, by name.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     allow_file::TARGET,
     annex_b::TARGET,
     config_file::TARGET,
+    control_request::TARGET,
     fec::TARGET,
     framing::TARGET,
     gate::TARGET,

@@ -253,7 +253,7 @@ mod tests {
             if entry.path().is_dir() {
                 copy_folder(&entry.path(), &to)
             } else {
-                drop(fs::copy(entry.path(), to).unwrap())
+                fs::copy(entry.path(), to).unwrap();
             }
         }
     }

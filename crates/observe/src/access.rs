@@ -106,8 +106,8 @@ impl Token {
         self.0.as_bytes().ct_eq(other).into()
     }
 
-    /// Returns whether a header `Authorization` bears the token. Unlike a password, no browser sends
-    /// such a header by itself.
+    /// Returns whether a header `Authorization` bears the token. Unlike a password, no browser
+    /// sends such a header by itself.
     pub(super) fn is_bearer(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         values.any(|value| {

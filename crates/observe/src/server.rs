@@ -1,5 +1,5 @@
-//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Only requests
-//! below `/control` change anything, with a token of their own.
+//! `--metrics` and `--dashboard`: HTTP answers for all clients that reach the address. Only
+//! requests below `/control` change anything, with a token of their own.
 
 mod downloads;
 
@@ -101,29 +101,17 @@ pub(super) fn listen(
         "--control-token is for the address of --dashboard: add --dashboard PORT"
     );
     let mut servers = Vec::new();
-    let bind = |option: &str, wanted: &HttpAddress| -> anyhow::Result<_> {
-        let server = Server::bind(option, wanted, &options.metrics_hosts)?;
-        let address = server.address()?;
-        let door = Door {
-            token: None,
-            has_dashboard: address.ip().is_loopback(),
-            has_pictures: options.has_pictures && address.ip().is_loopback(),
-            port: address.port(),
-            ..Door::default()
-        };
-        Ok((server, door, address))
-    };
     if let Some(wanted) = metrics
         && metrics != dashboard
     {
-        let (server, door, address) = bind("--metrics", wanted)?;
+        let (server, door, address) = bind(options, "--metrics", wanted)?;
         print::note(format_args!("metrics at http://{address}/metrics"));
         servers.push((server, door));
     }
     if let Some(wanted) = dashboard {
         let token = &options.dashboard_token;
         check_token("--dashboard", wanted, token.as_ref())?;
-        let (server, door, address) = bind("--dashboard", wanted)?;
+        let (server, door, address) = bind(options, "--dashboard", wanted)?;
         if metrics == dashboard {
             print::note(format_args!("metrics at http://{address}/metrics"));
         }
@@ -150,7 +138,7 @@ pub(super) fn listen(
     {
         let token = &options.dashboard_token;
         check_token("--whep", wanted, token.as_ref())?;
-        let (server, door, address) = bind("--whep", wanted)?;
+        let (server, door, address) = bind(options, "--whep", wanted)?;
         announce_whep(address, token.as_ref().map_or("", |_| "?token=TOKEN"));
         servers.push((
             server,
@@ -175,6 +163,24 @@ fn check_token(option: &str, wanted: &HttpAddress, token: Option<&Token>) -> any
         wanted.address,
     );
     Ok(())
+}
+
+/// Binds an address. Without a token, only this machine gets more than figures.
+fn bind(
+    options: &Options,
+    option: &str,
+    wanted: &HttpAddress,
+) -> anyhow::Result<(Server, Door, SocketAddr)> {
+    let server = Server::bind(option, wanted, &options.metrics_hosts)?;
+    let address = server.address()?;
+    let door = Door {
+        token: None,
+        has_dashboard: address.ip().is_loopback(),
+        has_pictures: options.has_pictures && address.ip().is_loopback(),
+        port: address.port(),
+        ..Door::default()
+    };
+    Ok((server, door, address))
 }
 
 fn announce_whep(address: SocketAddr, link: &str) {

@@ -5,11 +5,11 @@ use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anabranch_secure::PairingCode;
 use anabranch_units::Duration;
 use anyhow::{Context, anyhow};
+use jiff::Timestamp;
 
 use super::door::beside;
 use crate::allowed::StreamName;
@@ -29,8 +29,7 @@ pub(crate) struct Invitation {
 }
 
 fn unix_seconds() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+    u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 
 impl Invitation {
@@ -147,7 +146,7 @@ mod tests {
             let path = invitation.write(&list).unwrap();
             let mode = path.metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
-            assert_eq!(Invitation::files(&list), [path.clone()]);
+            assert_eq!(Invitation::files(&list), std::slice::from_ref(&path));
             let read = Invitation::read(&path).unwrap();
             assert_eq!(
                 (&read.code, &read.name),

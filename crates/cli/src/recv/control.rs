@@ -1,5 +1,5 @@
 //! Changes of a receiver while it runs: latency, outputs, recordings, and the ends of sessions.
-//! What only a sender can change, its sender is asked for.
+//! A sender is asked for changes of its own end.
 
 mod remote;
 
@@ -16,6 +16,7 @@ use anabranch_observe::control::{
 };
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
+use ring::rand::{SecureRandom, SystemRandom};
 
 use super::Studio;
 use super::outputs::Outputs;
@@ -54,6 +55,9 @@ struct Live {
     steering: Steering,
 }
 
+/// A stream, and an answer of its sender.
+type Answered = (StreamName, Answer);
+
 /// State of the changes.
 pub(super) struct Controlled {
     live: BTreeMap<StreamName, Live>,
@@ -62,10 +66,7 @@ pub(super) struct Controlled {
     kept_out: BTreeMap<PublicKey, Instant>,
     /// Requests that senders have not answered yet.
     asking: Vec<Asking>,
-    answers: (
-        mpsc::Sender<(StreamName, Answer)>,
-        mpsc::Receiver<(StreamName, Answer)>,
-    ),
+    answers: (mpsc::Sender<Answered>, mpsc::Receiver<Answered>),
     next_id: u64,
 }
 
@@ -77,7 +78,7 @@ impl Controlled {
             kept_out: BTreeMap::new(),
             asking: Vec::new(),
             answers: mpsc::channel(),
-            next_id: 1,
+            next_id: random_id(),
         }
     }
 
@@ -124,6 +125,14 @@ impl Controlled {
         }
         Ok(first)
     }
+}
+
+/// Returns the first number of requests, which a restarted receiver has not used before.
+fn random_id() -> u64 {
+    let mut bytes = [0; 4];
+    // Without random numbers, the sender still compares the requests.
+    let _ = SystemRandom::new().fill(&mut bytes);
+    u32::from_le_bytes(bytes).into()
 }
 
 /// Returns the refusal of a request that leaves open which stream it is about.
@@ -455,7 +464,7 @@ mod tests {
                 "must not name a file",
             ),
             ("srt://:9000?latency=soon", "latency"),
-            ("udp://nowhere", ""),
+            ("rist://nowhere?buffer=soon", "rist"),
         ] {
             let error = addable(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

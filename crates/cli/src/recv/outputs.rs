@@ -176,8 +176,7 @@ impl Outputs {
     /// There is none of this name.
     pub(super) fn remove(&self, shown: &str, clock: &Clock) -> anyhow::Result<()> {
         let mut set = self.lock_soon(clock)?;
-        let has_name = |writer: &Box<Writer>| writer.name == shown;
-        if let Some(writer) = set.only.take_if(|writer| has_name(writer)) {
+        if let Some(writer) = set.only.take_if(|writer| writer.name == shown) {
             drop(set);
             return end_apart(writer);
         }

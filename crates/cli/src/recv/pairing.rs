@@ -13,6 +13,7 @@ use super::native::Native;
 use super::phones::{self, PhoneAddress};
 use super::{Arguments, Studio};
 use crate::link::Link;
+use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
 use crate::pairing::door::Door;
 use crate::pairing::{LISTEN, PairArguments, address_of, host_for_senders, print_link};
@@ -84,11 +85,27 @@ impl Native {
     }
 }
 
+/// Address by which senders come, and the port that the router keeps open for it.
+#[derive(Default)]
+pub(super) struct WayIn {
+    /// `HOST` or `HOST:PORT` of links; empty if it is this machine's own.
+    pub(super) host: String,
+    /// Open as long as this is held.
+    _port: Option<OpenPort>,
+}
+
 impl Arguments {
-    /// Opens the desk of this receiver's codes.
-    pub(super) fn desk(&self, native: &Native, host: &str) -> Desk {
-        let door = native.door(host, self.via_relay.as_ref());
-        Desk::open(self.list().as_deref(), &door)
+    /// Opens the router's port, if it was asked for, and the desk of this receiver's codes.
+    pub(super) fn way_in(&self, native: Option<&Native>) -> (WayIn, Desk) {
+        let Some(native) = native else {
+            return (WayIn::default(), Desk::default());
+        };
+        let port = native.receiver.local_addr().port();
+        let port = open_port::requested(self.pairing.open_port, port);
+        let host = self.pairing.host_by(port.as_ref());
+        let door = native.door(&host, self.via_relay.as_ref());
+        let desk = Desk::open(self.list().as_deref(), &door);
+        (WayIn { host, _port: port }, desk)
     }
 
     /// Checks the outputs, and then makes the list of senders if there is none.

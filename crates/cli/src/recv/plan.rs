@@ -1,12 +1,17 @@
 //! Sources, senders and outputs that the arguments request.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
+use anabranch_net::Clock;
+use anabranch_observe::Observation;
+use anabranch_terminal::stop::Stop;
 use anyhow::{bail, ensure};
 
 use super::Arguments;
 use super::destination::{self, Destinations};
 use super::listen::{OtherSource, Sources};
+use super::stream::Manner;
 use crate::allowed::{AllowList, Door};
 
 /// Sources, senders and outputs that the arguments request.
@@ -67,5 +72,25 @@ impl Arguments {
             destinations,
             has_several,
         })
+    }
+
+    /// Returns the settings that all streams share.
+    pub(super) fn manner(
+        &self,
+        has_several: bool,
+        clock: Clock,
+        stop: Stop,
+        observation: Observation,
+    ) -> Manner {
+        Manner {
+            buffer: Arc::new(Mutex::new(self.buffer())),
+            report: self.report,
+            keeps_listening: self.keep_listening,
+            shows_names: has_several,
+            clock,
+            stop,
+            observation: Arc::new(observation),
+            slowness: Arc::default(),
+        }
     }
 }

@@ -45,7 +45,7 @@ impl Reloads {
 }
 
 impl Studio<'_> {
-    /// Reads the file again. Returns what has changed, and what needs a restart.
+    /// Reads the file again. Describes the new options, and those that need a restart.
     ///
     /// # Errors
     /// The file has a mistake, or an output cannot be opened; nothing has changed.

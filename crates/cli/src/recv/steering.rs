@@ -1,4 +1,4 @@
-//! What the main thread wants of a stream's thread, and what that hears from the sender.
+//! Wishes of the main thread for a stream, and answers of its sender.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,18 +1,20 @@
 //! Changes of a sender while it runs, by its owner or, if the owner allows it, by its receiver.
 
-use anabranch_core::{Frame, SourceLimits};
+use anabranch_core::{Frame, ReceivedFrame, SourceLimits};
 use anabranch_net::Sender;
 use anabranch_observe::Observation;
 use anabranch_observe::control::{
     Asked, Change, ControlState, Order, Refused, Reload as ReloadOrder, TargetChange, TargetControl,
 };
+use anabranch_terminal::print;
 use anabranch_units::{DataRate, Instant};
 
-use super::STREAM;
 use super::path_manager::PathManager;
+use super::{STREAM, Session};
 use crate::Command;
 use crate::config::Reload;
 use crate::latency::Latency;
+use crate::message;
 use crate::remote_control::{self, Answer, Followed, Request};
 
 /// Range of the target for an encoder that follows.
@@ -115,14 +117,15 @@ impl Remote {
         if !self.is_allowed {
             return None;
         }
-        let Request { id, change } = remote_control::read(frame)?;
-        let answer = match self.followed.known(now, id).ok()? {
+        let request: Request = remote_control::read(frame)?;
+        let answer = match self.followed.known(now, &request).ok()? {
             Some(answer) => answer,
             None => {
-                let outcome = panel.change_for_receiver(&change);
-                let answer = Answer::of(id, &outcome);
+                let outcome = panel.change_for_receiver(&request.change);
+                let answer = Answer::of(request.id, &outcome);
+                let change = request.change.clone();
                 Order::of_peer(change, "the receiver".to_owned()).settle(observation, outcome);
-                self.followed.remember(answer.clone());
+                self.followed.remember(request, answer.clone());
                 answer
             }
         };
@@ -155,9 +158,8 @@ impl Panel<'_> {
 
     fn state(&self) -> ControlState {
         let target = self.range.map(TargetRange::control);
-        let names = ["path"]
-            .into_iter()
-            .chain(target.as_ref().map(|_| "target"));
+        let names = ["path", "reload"].into_iter();
+        let names = names.chain(target.as_ref().map(|_| "target"));
         ControlState {
             role: "send".to_owned(),
             changes: names.map(str::to_owned).collect(),
@@ -257,6 +259,48 @@ impl Panel<'_> {
         let TargetRange { min, max, .. } = range;
         self.sender.set_source(SourceLimits::Adaptive { min, max });
         Ok(format!("target from {min} to {max}"))
+    }
+}
+
+impl Session<'_> {
+    /// Answers requests for changes that wait.
+    pub(super) fn follow_orders(&mut self) {
+        let (mut panel, _, observation) = self.panel();
+        panel.follow(observation);
+    }
+
+    /// Returns the parts that can be changed, the receiver's right, and the observer of changes.
+    fn panel(&mut self) -> (Panel<'_>, &mut Remote, &Observation) {
+        let panel = Panel {
+            sender: self.sender,
+            paths: &mut self.path_manager,
+            range: &mut self.range,
+            reload: &mut self.reload,
+            keeps_lifetime: self.keeps_lifetime,
+        };
+        (panel, &mut self.remote, &self.observation)
+    }
+
+    /// Follows a request of the receiver, if the owner allows it, and answers.
+    fn follow_receiver(&mut self, frame: &[u8]) {
+        let now = self.clock.now();
+        let (mut panel, remote, observation) = self.panel();
+        let answer = remote.follow(now, frame, &mut panel, observation);
+        if let Some(answer) = answer {
+            self.outbox.push(answer, self.sender);
+        }
+    }
+
+    /// Takes a frame of the receiver: a message, a request, or a part of the return feed.
+    pub(super) fn take_frame(&mut self, frame: &ReceivedFrame) {
+        if let Some(text) = message::text(&frame.bytes) {
+            let lines = self.printed.lines(self.clock.now(), &text);
+            lines.for_each(print::note);
+        } else if remote_control::is_begun_by(&frame.bytes) {
+            self.follow_receiver(&frame.bytes);
+        } else if let Some(feed) = &self.return_feed {
+            feed.push(frame.clone());
+        }
     }
 }
 

@@ -236,25 +236,6 @@ impl MediaSession {
         self.content.target.bitrate()
     }
 
-    fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
-        self.content.admission.on_path_changed(now);
-        self.content.probing.on_change(now);
-        let event = match self.paths[path.index()].state() {
-            PathState::Active => {
-                self.paths[path.index()].end_interruption(now);
-                SchedulerEvent::PathUp(path)
-            }
-            _ => SchedulerEvent::PathDown(path),
-        };
-        self.content.binding.notify(now, &event);
-        self.content.binding.request();
-        self.refresh_views(now);
-        let (media, paths) = (&self.config.media, &self.paths);
-        let content = &mut self.content;
-        content.update_standby(now, media, paths, &mut self.views);
-        self.update_target(now);
-    }
-
     /// Gives up frames that cannot arrive in time, if the paths are overloaded. `new` is the frame
     /// that has just come, if one has.
     fn admit(&mut self, now: Instant, new: Option<FrameId>, views: Views) {
@@ -397,8 +378,23 @@ impl Hooks for Media {
         session.content.take_back(&mut session.paths, id);
     }
 
-    fn on_path_changed(session: &mut MediaSession, now: Instant, id: PathId) {
-        session.on_media_path_changed(now, id);
+    fn on_path_changed(session: &mut MediaSession, now: Instant, path: PathId) {
+        session.content.admission.on_path_changed(now);
+        session.content.probing.on_change(now);
+        let event = match session.paths[path.index()].state() {
+            PathState::Active => {
+                session.paths[path.index()].end_interruption(now);
+                SchedulerEvent::PathUp(path)
+            }
+            _ => SchedulerEvent::PathDown(path),
+        };
+        session.content.binding.notify(now, &event);
+        session.content.binding.request();
+        session.refresh_views(now);
+        let (media, paths) = (&session.config.media, &session.paths);
+        let content = &mut session.content;
+        content.update_standby(now, media, paths, &mut session.views);
+        session.update_target(now);
     }
 
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {

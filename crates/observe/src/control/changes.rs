@@ -139,8 +139,8 @@ impl Change {
     /// Reads the body of a request for a path below `/control/`.
     ///
     /// # Errors
-    /// Words about what is wrong with it.
-    pub(super) fn read(path: &str, body: &[u8]) -> Result<Change, String> {
+    /// Words about its mistake.
+    pub fn read(path: &str, body: &[u8]) -> Result<Change, String> {
         fn of<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
             serde_json::from_slice(body).map_err(|error| error.to_string())
         }

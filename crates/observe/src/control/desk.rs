@@ -33,7 +33,7 @@ pub(super) enum Reply {
     Refused(Refused),
 }
 
-/// Reason for which a change was not made. The text says what to do.
+/// Reason for which a change was not made. The text names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The request has a mistake.

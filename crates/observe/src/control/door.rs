@@ -389,7 +389,7 @@ mod tests {
         ] {
             assert_eq!(post(own), Ok(Some("path")), "{own:?}");
         }
-        // What a form of another page can send.
+        // A form of another page can send these.
         let form = ("content-type", "application/x-www-form-urlencoded");
         let refused = check("POST", "/control/path", &[with, form]);
         assert_eq!(refused, Err(Refusal::NoJson));

@@ -12,7 +12,7 @@ use crate::remote_control::{self, Pending, Request};
 pub(super) struct Asking {
     stream: StreamName,
     pending: Pending,
-    /// Words about what this end has changed already.
+    /// Words about the changes of this end.
     done_here: String,
     /// The client's request; `None`: nobody waits for the answer.
     order: Option<Order>,
