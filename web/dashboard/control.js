@@ -161,7 +161,7 @@ function makeStream({ stream }, has) {
     record.getAttribute('aria-pressed') === 'true' ? 'recording/stop' : 'recording/start',
     { stream },
   ));
-  const end = button('end session…', `end the session of ${stream}`, () => confirm(
+  const end = button('end session', `end session of ${stream}`, () => confirm(
     `End the session of ${stream}? Its sender is kept out for a minute.`,
     () => change('session/end', { stream }),
   ));
@@ -198,7 +198,7 @@ function makeStream({ stream }, has) {
 function makeKeptOut({ stream }) {
   const time = element('span', { class: 'muted' });
   const row = element('li', {}, element('strong', {}, stream), time,
-    button('let in', `let ${stream} in`, () => change('session/allow', { stream })));
+    button('let in', `let in ${stream}`, () => change('session/allow', { stream })));
   row.show = (its) => setText(time, `kept out for ${span(its.for_s)}`);
   return row;
 }

@@ -427,7 +427,7 @@ describe('a receiver with a token for changes', () => {
   it('asks before it ends a session', async () => {
     const { page, problems } = await open(browser, url, { viewport: { width: 360, height: 740 } });
     await enter(page, right);
-    const end = page.getByRole('button', { name: 'end the session of camera' });
+    const end = page.getByRole('button', { name: 'end session of camera' });
     await end.click();
     const dialog = page.getByRole('dialog', { name: 'Are you sure?' });
     await dialog.waitFor(LIMIT);
@@ -437,7 +437,7 @@ describe('a receiver with a token for changes', () => {
     assert.equal(await page.locator('#control-kept-out li').count(), 0);
     await end.click();
     await dialog.getByRole('button', { name: 'yes' }).click();
-    const letIn = page.getByRole('button', { name: 'let camera in' });
+    const letIn = page.getByRole('button', { name: 'let in camera' });
     await letIn.waitFor(LIMIT);
     await checkAccessibility(page);
     await letIn.click();
