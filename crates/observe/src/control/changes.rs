@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Of a sender's path.
+    /// A sender's path changes.
     Path(PathChange),
-    /// Of the range of a sender's target for its encoder.
+    /// The range of a sender's target for its encoder changes.
     Target(TargetChange),
-    /// Of the latency of a receiver's streams.
+    /// The latency of a receiver's streams changes.
     Latency(LatencyChange),
-    /// Another output of a stream.
+    /// A stream gets another output.
     OutputAdd(OutputChange),
-    /// An output less.
+    /// A stream loses an output.
     OutputRemove(OutputChange),
     /// A recording begins.
     RecordingStart(RecordingChange),
