@@ -310,7 +310,8 @@ impl Arguments {
     fn print_link(&self, entrance: &Entrance, host: &str, code: PairingCode) -> anyhow::Result<()> {
         print::note(
             "the link is good once and for ten minutes: anabranch proxy 'LINK' --listen \
-             127.0.0.1:8080. If proxies reach this machine at another address, name it: --pair=HOST",
+             127.0.0.1:8080. If proxies reach this machine at another address, name it: \
+             --pair=HOST",
         );
         print_link(&Link {
             to: address_of(host, entrance.local),
