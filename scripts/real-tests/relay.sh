@@ -60,7 +60,7 @@ group relay beside
 needs relay ip=iproute2 nft=nftables
 tests relay two_ends_behind_a_nat_meet_at_a_relay
 
-# The sender has two links and the receiver one to a router, which translates what leaves by `up`
+# The sender has two links and the receiver one to a router, which translates what leaves by `outer`
 # and passes nothing else on. The relay is beyond.
 behind_a_nat() {
     router=$near-router beyond=$near-beyond
@@ -68,7 +68,7 @@ behind_a_nat() {
         join "$near" lan0 10.98.0.2/24 "$router" in0 10.98.0.1/24 &&
         join "$near" lan1 10.98.1.2/24 "$router" in1 10.98.1.1/24 &&
         join "$far" lan2 10.98.2.2/24 "$router" in2 10.98.2.1/24 &&
-        join "$router" up 198.51.100.1/24 "$beyond" wan 198.51.100.2/24 || return 1
+        join "$router" outer 198.51.100.1/24 "$beyond" wan 198.51.100.2/24 || return 1
     ip -n "$near" route add default via 10.98.0.1
     ip -n "$near" route add default via 10.98.1.1 dev lan1 metric 10
     ip -n "$far" route add default via 10.98.2.1
@@ -77,12 +77,12 @@ behind_a_nat() {
 table ip nat {
     chain out {
         type nat hook postrouting priority 100
-        oifname "up" masquerade
+        oifname "outer" masquerade
     }
     chain pass {
         type filter hook forward priority 0; policy drop
         ct state established,related accept
-        oifname "up" accept
+        oifname "outer" accept
     }
 }
 END
@@ -112,7 +112,7 @@ two_ends_behind_a_nat_meet_at_a_relay() {
 table ip nat {
     chain out {
         type nat hook postrouting priority 100
-        oifname "up" masquerade random
+        oifname "outer" masquerade random
     }
 }
 END
