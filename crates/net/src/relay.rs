@@ -14,12 +14,13 @@
 //! | file | idea |
 //! |---|---|
 //! | `uplink.rs` | the receiver's side |
-//! | `role.rs` | the relay's side |
+//! | `role.rs`, `registering.rs` | the relay's side |
 //! | `registration.rs`, `flows.rs` | the relay's memory of receivers, and of paths of senders |
 //! | `message.rs` | the messages between both |
 
 mod flows;
 pub(crate) mod message;
+mod registering;
 mod registration;
 mod role;
 pub(crate) mod uplink;

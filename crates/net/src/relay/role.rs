@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use anabranch_secure::{
-    Kind, PublicKey, RESET_BYTES, Refusal, Responder, Screen, Session, classify, receiver_index,
+    Kind, PublicKey, RESET_BYTES, Responder, Session, classify, receiver_index,
 };
 use anabranch_units::{Bucket, DataRate, Duration, Ecn, Instant, Limiter, Limits, Rate};
 
@@ -16,19 +16,12 @@ use super::uplink::canonical;
 use super::{RelayConfig, RelaySnapshot, RelayedReceiver};
 use crate::pairing::{Pairing, PairingOutcome};
 use crate::port::Port;
-use crate::random;
 use crate::runtime::{Next, Role};
 use crate::server::{RefusedSender, RefusedSenders};
-use crate::session_parameters::SessionParameters;
 use crate::socket::{Arrival, Batch};
 
-/// Maximum number of receivers at a time, of some 15 kB each. An initiation of a stranger is
-/// compared with all of them.
-const MAX_RECEIVERS: usize = 256;
 /// Time for which an answered receiver may confirm its session.
-const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
-/// Maximum number of such sessions.
-const MAX_CANDIDATES: usize = 256;
+pub(super) const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
 /// Interval between two looks for idle flows and receivers.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 /// Period of the cookies' secrets (WireGuard has the same).
@@ -63,26 +56,26 @@ const RESETS: Limits = Limits {
 
 /// A session that its receiver has not confirmed yet.
 #[derive(Debug)]
-struct Candidate {
-    receiver: PublicKey,
-    session: Session,
-    answered_at: Instant,
+pub(super) struct Candidate {
+    pub(super) receiver: PublicKey,
+    pub(super) session: Session,
+    pub(super) answered_at: Instant,
 }
 
 #[derive(Debug)]
 pub(crate) struct RelayRole {
-    responder: Responder,
-    pairing: Pairing,
-    allowed: Vec<PublicKey>,
-    refused_senders: RefusedSenders,
+    pub(super) responder: Responder,
+    pub(super) pairing: Pairing,
+    pub(super) allowed: Vec<PublicKey>,
+    pub(super) refused_senders: RefusedSenders,
     rate: DataRate,
-    registrations: BTreeMap<PublicKey, Registration>,
+    pub(super) registrations: BTreeMap<PublicKey, Registration>,
     /// Receivers by the indices of their sessions.
-    by_index: BTreeMap<u32, PublicKey>,
-    candidates: VecDeque<Candidate>,
+    pub(super) by_index: BTreeMap<u32, PublicKey>,
+    pub(super) candidates: VecDeque<Candidate>,
     flows: Flows,
     looks: Bucket,
-    handshakes: Limiter,
+    pub(super) handshakes: Limiter,
     resets: Limiter,
     prune_at: Instant,
     rotate_at: Instant,
@@ -201,67 +194,6 @@ impl RelayRole {
         }
     }
 
-    /// Answers a receiver that wants to register.
-    fn register(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8], ports: &[Port]) {
-        let from = canonical(arrival.from);
-        if !self.responder.proves_address(from, datagram) {
-            if let Some(reply) = self.responder.cookie_reply(from, datagram) {
-                answer(arrival, &reply, ports);
-            }
-            return;
-        }
-        if !self.handshakes.admit(now, from.ip()) {
-            return;
-        }
-        self.pairing.expire(&mut self.responder, now);
-        let request = match self.responder.read_initiation(datagram) {
-            Ok(request) => request,
-            Err(error) => return self.refused_senders.add(arrival.from, error),
-        };
-        let receiver = request.peer();
-        if let Some(code) = request.code().cloned() {
-            self.pairing.pair(&mut self.responder, receiver, code);
-            self.allowed.push(receiver);
-        }
-        let parameters = SessionParameters::from_block(request.parameters());
-        let is_its_kind = parameters.is_some_and(|parameters| parameters.is_registration);
-        let had_session = self.registrations.contains_key(&receiver);
-        let has_room = had_session || self.registrations.len() < MAX_RECEIVERS;
-        let refusal = match (is_its_kind, has_room) {
-            (true, true) => None,
-            (false, _) => Some(Refusal::NotCarried),
-            (true, false) => Some(Refusal::NoPlace),
-        };
-        if let Some(reason) = refusal {
-            self.refused_senders.add_refused(receiver, reason);
-            answer(arrival, &self.responder.refuse(request, reason), ports);
-            return;
-        }
-        let index = self.new_index();
-        let block = SessionParameters::of_registration().to_block();
-        let accepted = self.responder.accept(request, index, had_session, block);
-        if self.candidates.len() == MAX_CANDIDATES {
-            self.candidates.pop_front();
-        }
-        self.candidates.push_back(Candidate {
-            receiver,
-            session: accepted.agreed.session,
-            answered_at: now,
-        });
-        answer(arrival, &accepted.response, ports);
-    }
-
-    fn new_index(&self) -> u32 {
-        loop {
-            let index = random::session_index();
-            let mut candidates = self.candidates.iter();
-            let is_taken = candidates.any(|candidate| candidate.session.local_index() == index);
-            if !is_taken && !self.by_index.contains_key(&index) {
-                return index;
-            }
-        }
-    }
-
     fn handle_data(
         &mut self,
         now: Instant,
@@ -290,59 +222,6 @@ impl RelayRole {
             if datagram.len() > RESET_BYTES && self.resets.admit(now, from.ip()) {
                 answer(arrival, &self.responder.reset(index), ports);
             }
-        }
-    }
-
-    /// Returns whether a datagram is addressed to a session that waits for its first one.
-    fn confirms(&self, now: Instant, index: u32, datagram: &[u8]) -> bool {
-        let mut candidates = self.candidates.iter();
-        !datagram.is_empty()
-            && candidates.any(|candidate| {
-                candidate.session.local_index() == index
-                    && now < candidate.answered_at + CANDIDATE_PERIOD
-            })
-    }
-
-    /// Opens the first datagram of a receiver's session. If it opens, the receiver is registered.
-    fn confirm(
-        &mut self,
-        now: Instant,
-        index: u32,
-        arrival: &Arrival,
-        datagram: &mut [u8],
-        ports: &[Port],
-    ) {
-        let mut candidates = self.candidates.iter_mut();
-        let at = candidates.position(|candidate| candidate.session.local_index() == index);
-        let Some(at) = at else { return };
-        let session = &mut self.candidates[at].session;
-        let Ok(opened) = session.open(datagram) else {
-            return;
-        };
-        let message = Message::read(opened.plaintext);
-        let Some(Candidate {
-            receiver, session, ..
-        }) = self.candidates.remove(at)
-        else {
-            return;
-        };
-        // Earlier ones of the same receiver can no longer be confirmed.
-        self.candidates.retain(|other| other.receiver != receiver);
-        let ends = ends_of(arrival);
-        let before = self.registrations.remove(&receiver);
-        let screen = match before {
-            Some(before) => {
-                self.by_index.remove(&before.session.local_index());
-                // Cookies that senders hold stay good.
-                before.screen
-            }
-            None => Screen::new(&receiver),
-        };
-        self.by_index.insert(index, receiver);
-        let registration = Registration::new(now, session, ends, screen);
-        self.registrations.insert(receiver, registration);
-        if let Some(message) = message {
-            self.handle_message(now, receiver, ends, &message, &[], (arrival, ports));
         }
     }
 
@@ -379,7 +258,7 @@ impl RelayRole {
         }
     }
 
-    fn handle_message(
+    pub(super) fn handle_message(
         &mut self,
         now: Instant,
         receiver: PublicKey,
@@ -576,7 +455,7 @@ impl Role for RelayRole {
     }
 }
 
-fn ends_of(arrival: &Arrival) -> Ends {
+pub(super) fn ends_of(arrival: &Arrival) -> Ends {
     Ends {
         receiver: canonical(arrival.from),
         local: arrival.to,
@@ -594,7 +473,7 @@ fn send(ports: &[Port], socket: usize, to: Ends, ecn: Ecn, bytes: &[u8]) {
     });
 }
 
-fn answer(arrival: &Arrival, bytes: &[u8], ports: &[Port]) {
+pub(super) fn answer(arrival: &Arrival, bytes: &[u8], ports: &[Port]) {
     let to = Ends {
         receiver: arrival.from,
         local: arrival.to,
