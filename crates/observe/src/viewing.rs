@@ -52,7 +52,12 @@ pub(super) trait AnyBody:
 {
 }
 
-impl<B> AnyBody for B where B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send {}
+impl<B> AnyBody for B
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+}
 
 /// Viewers of a program's streams, and the limit of their offers.
 pub(super) struct Viewing {
