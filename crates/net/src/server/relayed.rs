@@ -1,5 +1,5 @@
-//! Peers that come by a relay: their datagrams are unwrapped before the role sees them, and the port
-//! wraps those to them.
+//! Peers that come by a relay: their datagrams are unwrapped before the role sees them, and the
+//! port wraps those to them.
 
 use core::ops::Range;
 
