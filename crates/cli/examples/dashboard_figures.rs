@@ -217,8 +217,9 @@ fn main() -> io::Result<()> {
             percent(MAX_SHARE),
         );
     }
-    match is_cheap {
-        true => Ok(()),
-        false => Err(io::Error::other("the dashboard costs too much")),
+    if is_cheap {
+        Ok(())
+    } else {
+        Err(io::Error::other("the dashboard costs too much"))
     }
 }

@@ -109,12 +109,13 @@ impl FromStr for StreamName {
             && text.len() <= MAX_NAME_BYTES
             && !text.starts_with(['.', '-'])
             && text.bytes().all(is_plain);
-        match is_name {
-            true => Ok(StreamName(text.to_owned())),
-            false => Err(format!(
+        if is_name {
+            Ok(StreamName(text.to_owned()))
+        } else {
+            Err(format!(
                 "a stream's name has 1 to {MAX_NAME_BYTES} letters, digits, '-', '_' and '.', and \
                  begins with a letter, a digit or '_'"
-            )),
+            ))
         }
     }
 }
@@ -367,9 +368,10 @@ fn append(path: &Path, line: &str) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path).with_context(context)?;
     let file = std::fs::File::options().append(true).open(path);
     let mut file = file.with_context(context)?;
-    let end = match text.is_empty() || text.ends_with('\n') {
-        true => "",
-        false => "\n",
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
     };
     let written = file.write_all(format!("{end}{line}\n").as_bytes());
     let written = written.and_then(|()| file.sync_all());

@@ -18,9 +18,10 @@ pub(crate) fn with_port(text: &str) -> Cow<'_, str> {
         Some(host) => is_v6(host),
         None => !text.is_empty() && !text.contains(':'),
     };
-    match has_none {
-        true => format!("{text}:{USUAL_PORT}").into(),
-        false => text.into(),
+    if has_none {
+        format!("{text}:{USUAL_PORT}").into()
+    } else {
+        text.into()
     }
 }
 

@@ -123,9 +123,10 @@ fn shown(line: &[OsString]) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
     let words = line.iter().map(|word| {
         let word = word.to_string_lossy();
-        match !word.is_empty() && word.bytes().all(is_plain) {
-            true => word.into_owned(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
+        if !word.is_empty() && word.bytes().all(is_plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
     });
     words.collect::<Vec<_>>().join(" ")
@@ -265,9 +266,10 @@ impl File {
             }
             let options = options_of(word, argument, value);
             let options = options.with_context(|| format!("{} [{command}]", self.name))?;
-            match argument.is_positional() {
-                true => positional.extend(options),
-                false => named.extend(options),
+            if argument.is_positional() {
+                positional.extend(options)
+            } else {
+                named.extend(options)
             }
         }
         if !positional.is_empty() {
@@ -312,9 +314,10 @@ fn options_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result
             Value::Float(number) => number.to_string(),
             _ => bail!("{word} = {value}: expected a text or a number"),
         };
-        Ok(match argument.is_positional() {
-            true => text,
-            false => format!("--{word}={text}"),
+        Ok(if argument.is_positional() {
+            text
+        } else {
+            format!("--{word}={text}")
         })
     };
     match value {

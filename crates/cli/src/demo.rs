@@ -106,28 +106,28 @@ impl Arguments {
     fn plan(&self) -> anyhow::Result<run::Plan> {
         let usual = MediaConfig::default();
         let is_two = self.compare_fec;
-        let duration = self.duration.unwrap_or(match is_two {
-            true => COMPARED_DURATION,
-            false => Duration::from_secs(30),
+        let duration = self.duration.unwrap_or(if is_two {
+            COMPARED_DURATION
+        } else {
+            Duration::from_secs(30)
         });
         if duration < Duration::from_secs(1) {
             bail!("a demo of {duration}: it must last at least 1 s");
         }
-        let loss_percent = self.loss.unwrap_or(match is_two {
-            true => COMPARED_LOSS_PERCENT,
-            false => 0.0,
-        });
+        let loss_percent = self
+            .loss
+            .unwrap_or(if is_two { COMPARED_LOSS_PERCENT } else { 0.0 });
         if !(0.0..=50.0).contains(&loss_percent) {
             bail!("--loss {loss_percent}: it is in percent, from 0 to 50");
         }
-        let fec = self.fec.clone().unwrap_or(match is_two {
-            true => COMPARED_FEC.to_owned(),
-            false => usual.fec,
+        let fec = self.fec.clone().unwrap_or(if is_two {
+            COMPARED_FEC.to_owned()
+        } else {
+            usual.fec
         });
-        let deadline = self.deadline.unwrap_or(match is_two {
-            true => CONVERSATION,
-            false => usual.deadline,
-        });
+        let deadline = self
+            .deadline
+            .unwrap_or(if is_two { CONVERSATION } else { usual.deadline });
         check_deadline(deadline)?;
         check_container(&self.output)?;
         Ok(run::Plan {
@@ -166,11 +166,12 @@ fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
 /// promise.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let plan = arguments.plan()?;
-    let plots = match arguments.compare_fec {
-        true => SUFFIXES
+    let plots = if arguments.compare_fec {
+        SUFFIXES
             .map(|suffix| with_suffix(&arguments.plot, suffix))
-            .to_vec(),
-        false => vec![arguments.plot.clone()],
+            .to_vec()
+    } else {
+        vec![arguments.plot.clone()]
     };
     plots.iter().try_for_each(|plot| check_writable(plot))?;
     let stop = Stop::new()?;
@@ -179,9 +180,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         path: &arguments.plot,
         is_moving: arguments.moving,
     };
-    match arguments.compare_fec {
-        true => run_twice(&plan, drawing, &stop),
-        false => run_once(&plan, drawing, &stop),
+    if arguments.compare_fec {
+        run_twice(&plan, drawing, &stop)
+    } else {
+        run_once(&plan, drawing, &stop)
     }
 }
 

@@ -80,9 +80,10 @@ fn write_secret(path: &Path, text: &str, is_forced: bool, of: &SecretKind) -> an
         .and_then(|()| file.write_all(b"\n"))
         .and_then(|()| file.as_file().sync_all())
         .with_context(|| format!("cannot write {noun} {shown}"))?;
-    let kept = match is_forced {
-        true => file.persist(path),
-        false => file.persist_noclobber(path),
+    let kept = if is_forced {
+        file.persist(path)
+    } else {
+        file.persist_noclobber(path)
     };
     match kept {
         Ok(_) => Ok(()),

@@ -100,24 +100,25 @@ pub(crate) fn lines(path: PathBuf) -> anyhow::Result<Receiver<String>> {
             .with_context(|| format!("cannot read --messages {}", path.display()))?;
     }
     let thread = std::thread::Builder::new().name("messages".to_owned());
-    let read = move || match is_stdin {
-        true => {
+    let read = move || {
+        if is_stdin {
             pass_on(std::io::stdin().lock(), &lines);
-        }
-        false => loop {
-            use std::os::unix::fs::FileTypeExt;
-            let Ok(file) = std::fs::File::open(&path) else {
-                return;
-            };
-            let is_pipe = file
-                .metadata()
-                .is_ok_and(|metadata| metadata.file_type().is_fifo());
-            let goes_on = pass_on(BufReader::new(file), &lines);
-            if !is_pipe || !goes_on {
-                return;
+        } else {
+            loop {
+                use std::os::unix::fs::FileTypeExt;
+                let Ok(file) = std::fs::File::open(&path) else {
+                    return;
+                };
+                let is_pipe = file
+                    .metadata()
+                    .is_ok_and(|metadata| metadata.file_type().is_fifo());
+                let goes_on = pass_on(BufReader::new(file), &lines);
+                if !is_pipe || !goes_on {
+                    return;
+                }
+                std::thread::park_timeout(PIPE_PAUSE);
             }
-            std::thread::park_timeout(PIPE_PAUSE);
-        },
+        }
     };
     // The thread ends with the program: only a writer can wake it.
     thread.spawn(read).context("cannot start a thread")?;

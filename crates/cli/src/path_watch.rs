@@ -235,9 +235,10 @@ impl Watched {
         if !is_silent || !is_any_heard || core::mem::replace(&mut self.is_silence_reported, true) {
             return None;
         }
-        Some(match path.counters.acked_packets > 0 {
-            true => Problem::Unanswered,
-            false => Problem::Blocked,
+        Some(if path.counters.acked_packets > 0 {
+            Problem::Unanswered
+        } else {
+            Problem::Blocked
         })
     }
 }

@@ -511,9 +511,10 @@ impl Studio<'_> {
             is_over |= outcome.is_some();
             if let Some(Err(error)) = outcome {
                 let is_alone = self.open_count == 0 && !self.manner.keeps_listening;
-                match self.worst.is_none() && (is_alone || self.manner.stop.is_stopped()) {
-                    true => self.worst = Some(error),
-                    false => print::warn(format_args!("{error:#}")),
+                if self.worst.is_none() && (is_alone || self.manner.stop.is_stopped()) {
+                    self.worst = Some(error)
+                } else {
+                    print::warn(format_args!("{error:#}"))
                 }
             }
         }

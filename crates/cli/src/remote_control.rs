@@ -94,9 +94,10 @@ impl Answer {
     /// Returns the outcome in words that a terminal can show.
     pub(crate) fn outcome(&self) -> Result<String, Refused> {
         let text = one_line(&self.text).into_owned();
-        match self.done {
-            true => Ok(format!("the sender: {text}")),
-            false => Err(Refused::NotNow(format!("the sender refuses: {text}"))),
+        if self.done {
+            Ok(format!("the sender: {text}"))
+        } else {
+            Err(Refused::NotNow(format!("the sender refuses: {text}")))
         }
     }
 }
@@ -124,9 +125,10 @@ impl Followed {
         {
             return Ok(Some(answer.clone()));
         }
-        match self.bucket.take_if(now, REQUESTS) {
-            true => Ok(None),
-            false => Err(TooMany),
+        if self.bucket.take_if(now, REQUESTS) {
+            Ok(None)
+        } else {
+            Err(TooMany)
         }
     }
 

@@ -67,9 +67,10 @@ INPUT is one of
   udp://ADDR:PORT   MPEG-TS in datagrams, alone or in RTP, as ffmpeg, OBS and encoders send it;
                     udp://@:PORT or udp://:PORT takes it at every address; also rtp://
 ";
-const TEST_INPUT: &str = match cfg!(feature = "codec") {
-    true => "  test:             a built-in camera whose bitrate follows the network\n",
-    false => "",
+const TEST_INPUT: &str = if cfg!(feature = "codec") {
+    "  test:             a built-in camera whose bitrate follows the network\n"
+} else {
+    ""
 };
 const NOTES: &str = "
 With --to srtla://HOST:PORT, the stream goes to a receiver of SRTLA by SRT; `send --to srtla://x

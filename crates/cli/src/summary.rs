@@ -278,9 +278,10 @@ fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
 
 fn name_of(names: &[String], path: &PathSnapshot, index: usize) -> String {
     let name = path_name(names, index, path);
-    match name == index.to_string() {
-        true => format!("path {index}"),
-        false => format!("path {index} ({name})"),
+    if name == index.to_string() {
+        format!("path {index}")
+    } else {
+        format!("path {index} ({name})")
     }
 }
 

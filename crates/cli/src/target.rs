@@ -292,9 +292,10 @@ impl MediaMeter {
         }
         let (since, before) = self.marks[0];
         let span = now.saturating_since(since);
-        match span.is_zero() {
-            true => DataRate::ZERO,
-            false => DataRate::from_bytes_per(bytes.saturating_sub(before), span),
+        if span.is_zero() {
+            DataRate::ZERO
+        } else {
+            DataRate::from_bytes_per(bytes.saturating_sub(before), span)
         }
     }
 }

@@ -144,9 +144,10 @@ fn paths_of_decisions_in_sources_lead_to_files() {
     let mut count = 0;
     for (path, text) in files(".rs") {
         for target in named_paths(&text) {
-            let from = match target.starts_with("docs/") {
-                true => root.clone(),
-                false => root.join(path.parent().unwrap()),
+            let from = if target.starts_with("docs/") {
+                root.clone()
+            } else {
+                root.join(path.parent().unwrap())
             };
             let exists = from.join(target).exists();
             assert!(exists, "{}: {target} does not exist", path.display());

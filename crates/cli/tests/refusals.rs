@@ -179,9 +179,10 @@ fn shown_key(
         .stdin(File::open(path).unwrap());
     change(&mut command);
     let output = command.output().unwrap();
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned()),
-        false => Err(String::from_utf8(output.stderr).unwrap()),
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    } else {
+        Err(String::from_utf8(output.stderr).unwrap())
     }
 }
 

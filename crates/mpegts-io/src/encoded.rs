@@ -64,9 +64,10 @@ pub fn video_source(text: &str) -> Result<CaptureName, String> {
 /// Reads a source of sound for `--encode-sound`.
 pub fn sound_source(text: &str) -> Result<CaptureName, String> {
     let source = |element: &str, device: &str| {
-        let device = match device.is_empty() {
-            true => String::new(),
-            false => format!(" device={}", quoted(device)?),
+        let device = if device.is_empty() {
+            String::new()
+        } else {
+            format!(" device={}", quoted(device)?)
         };
         Ok(CaptureName {
             shown: text.to_owned(),
@@ -106,9 +107,10 @@ impl fmt::Display for CaptureName {
 
 /// Returns a property's value that ends nowhere else than its text.
 fn quoted(text: &str) -> Result<String, String> {
-    match text.contains(['"', '\\']) {
-        true => Err("a device has neither quotes nor backslashes in its name".to_owned()),
-        false => Ok(format!("\"{text}\"")),
+    if text.contains(['"', '\\']) {
+        Err("a device has neither quotes nor backslashes in its name".to_owned())
+    } else {
+        Ok(format!("\"{text}\""))
     }
 }
 
@@ -257,9 +259,10 @@ impl EncodedStream {
 }
 
 fn python() -> &'static str {
-    match Path::new(SYSTEM_PYTHON).is_file() {
-        true => SYSTEM_PYTHON,
-        false => "python3",
+    if Path::new(SYSTEM_PYTHON).is_file() {
+        SYSTEM_PYTHON
+    } else {
+        "python3"
     }
 }
 

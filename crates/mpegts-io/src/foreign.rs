@@ -268,9 +268,10 @@ impl ForeignName {
         let pairs: Vec<_> = pairs
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        match pairs.is_empty() {
-            true => format!("{scheme}://{place}"),
-            false => format!("{scheme}://{place}?{}", pairs.join("&")),
+        if pairs.is_empty() {
+            format!("{scheme}://{place}")
+        } else {
+            format!("{scheme}://{place}?{}", pairs.join("&"))
         }
     }
 

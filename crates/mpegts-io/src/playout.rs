@@ -257,9 +257,10 @@ impl Playout {
     /// Returns when the next bytes are due.
     pub fn next_at(&self) -> Option<Instant> {
         let (_, at) = self.waiting.front()?.groups.front()?;
-        match self.waiting_bytes.is_exceeded() {
-            true => Some(Instant::ZERO),
-            false => Some(self.due_at(*at)),
+        if self.waiting_bytes.is_exceeded() {
+            Some(Instant::ZERO)
+        } else {
+            Some(self.due_at(*at))
         }
     }
 

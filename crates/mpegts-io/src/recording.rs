@@ -67,9 +67,10 @@ impl FromStr for Rotation {
             .parse()
             .map_err(|_| format!("expected a whole number of {unit}"))?;
         let bytes = count.saturating_mul(scale);
-        match bytes >= MIN_ROTATION_BYTES {
-            true => Ok(Rotation::At { bytes }),
-            false => Err("a file holds a megabyte at least".to_owned()),
+        if bytes >= MIN_ROTATION_BYTES {
+            Ok(Rotation::At { bytes })
+        } else {
+            Err("a file holds a megabyte at least".to_owned())
         }
     }
 }

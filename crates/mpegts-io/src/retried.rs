@@ -120,9 +120,10 @@ impl RetriedOutput {
 
     fn on_failed(&mut self, now: Instant, reason: String, bytes: u64) -> Option<OutputEvent> {
         let is_relapse = self.resumed_at.is_some_and(|at| now < at + RELAPSE);
-        self.last_pause = match self.failure.is_some() || is_relapse {
-            true => (self.last_pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
-            false => FIRST_PAUSE,
+        self.last_pause = if self.failure.is_some() || is_relapse {
+            (self.last_pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE)
+        } else {
+            FIRST_PAUSE
         };
         let retry_at = now + self.last_pause;
         if let Some(failure) = &mut self.failure {

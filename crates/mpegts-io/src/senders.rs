@@ -70,9 +70,10 @@ impl Senders {
             return;
         };
         let is_back = |(other, at): &(Origin, Instant)| origin.is(other) && *at + WINDOW >= now;
-        self.turns = match self.before.iter().any(is_back) {
-            true => self.turns.saturating_add(1),
-            false => 0,
+        self.turns = if self.before.iter().any(is_back) {
+            self.turns.saturating_add(1)
+        } else {
+            0
         };
         self.before.retain(|(other, _)| !other.is(&origin));
         push_bounded(&mut self.before, (last, heard_at));

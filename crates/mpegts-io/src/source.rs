@@ -65,9 +65,12 @@ impl Source {
     /// stream.
     pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
         let shown = path.display();
-        let mut file = File::open(path).with_context(|| match path.as_os_str() == "test" {
-            true => "there is no file test: the built-in camera is called test:".to_owned(),
-            false => format!("cannot open input {shown}"),
+        let mut file = File::open(path).with_context(|| {
+            if path.as_os_str() == "test" {
+                "there is no file test: the built-in camera is called test:".to_owned()
+            } else {
+                format!("cannot open input {shown}")
+            }
         })?;
         let mut first = Vec::new();
         (&mut file)
@@ -255,9 +258,10 @@ impl Source {
         let read = match self {
             Source::File(file) | Source::Pipe(file) => file.read(buffer),
             Source::Udp(input) => {
-                return Ok(match input.read(clock, take) {
-                    true => Bytes::Some,
-                    false => Bytes::NoneYet,
+                return Ok(if input.read(clock, take) {
+                    Bytes::Some
+                } else {
+                    Bytes::NoneYet
                 });
             }
             Source::Srt(payloads) => return Ok(hand_over(&payloads.take(), take)),

@@ -67,9 +67,10 @@ impl Stream {
         foreign: Option<ForeignInput>,
     ) -> anyhow::Result<Self> {
         let is_of_datagrams = source.is_of_datagrams();
-        let (splitter, pace) = match source.may_be_live() {
-            true => (UnitSplitter::live(kind), Pace::piped()),
-            false => (UnitSplitter::stored(kind), Pace::stored()),
+        let (splitter, pace) = if source.may_be_live() {
+            (UnitSplitter::live(kind), Pace::piped())
+        } else {
+            (UnitSplitter::stored(kind), Pace::stored())
         };
         let mut cutter = Cutter::new(splitter, kind);
         if is_of_datagrams {

@@ -175,9 +175,10 @@ impl Keeper {
                 return;
             }
             let ran_for = self.clock.now().saturating_since(since);
-            wait = match ran_for >= HAS_WORKED {
-                true => FIRST_WAIT,
-                false => (wait + wait).min(LONGEST_WAIT),
+            wait = if ran_for >= HAS_WORKED {
+                FIRST_WAIT
+            } else {
+                (wait + wait).min(LONGEST_WAIT)
             };
             if self.is_hopeless(&ended) {
                 self.give_up();

@@ -209,9 +209,10 @@ impl UdpInput {
             }
             if count < BATCH_SIZE {
                 is_empty = error.is_none_or(|kind| kind == ErrorKind::WouldBlock);
-                self.heard_until = match is_empty {
-                    true => self.heard_until.max(began_at),
-                    false => self.heard_until,
+                self.heard_until = if is_empty {
+                    self.heard_until.max(began_at)
+                } else {
+                    self.heard_until
                 };
                 break;
             }

@@ -163,9 +163,12 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
     socket.bind(&bound.into())?;
     if is_group {
         let joined = side.join(&socket, listen);
-        joined.with_context(|| match side.is_chosen() {
-            true => "cannot join the group".to_owned(),
-            false => format!("cannot join the group at the default interface: {NAME_INTERFACE}"),
+        joined.with_context(|| {
+            if side.is_chosen() {
+                "cannot join the group".to_owned()
+            } else {
+                format!("cannot join the group at the default interface: {NAME_INTERFACE}")
+            }
         })?;
     }
     if let Some(bytes) = url.parameters.buffer_bytes {

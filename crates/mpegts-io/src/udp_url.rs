@@ -200,9 +200,10 @@ impl UdpUrl {
             Some(IpAddr::V6(_)) => "[::]",
             _ => "0.0.0.0",
         };
-        let whole = match self.place.starts_with(':') {
-            true => format!("{any}{}", self.place),
-            false => self.place.clone(),
+        let whole = if self.place.starts_with(':') {
+            format!("{any}{}", self.place)
+        } else {
+            self.place.clone()
         };
         let mut addresses = whole.to_socket_addrs().ok().into_iter().flatten();
         let to = addresses

@@ -49,9 +49,10 @@ pub enum Reading {
 impl Reading {
     /// Returns the state of a film that is not waited for.
     pub fn has_ended(has_ended: bool) -> Self {
-        match has_ended {
-            true => Reading::HasEnded,
-            false => Reading::GoesOn,
+        if has_ended {
+            Reading::HasEnded
+        } else {
+            Reading::GoesOn
         }
     }
 }

@@ -95,14 +95,16 @@ impl Gate {
             return Verdict::Admit;
         }
         if is_proven() {
-            return match self.handshakes.admit(now, source) {
-                true => Verdict::Admit,
-                false => Verdict::Refuse,
+            return if self.handshakes.admit(now, source) {
+                Verdict::Admit
+            } else {
+                Verdict::Refuse
             };
         }
-        match self.may_answer(now) {
-            true => Verdict::AskForProof,
-            false => Verdict::Refuse,
+        if self.may_answer(now) {
+            Verdict::AskForProof
+        } else {
+            Verdict::Refuse
         }
     }
 

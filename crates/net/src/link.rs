@@ -187,20 +187,23 @@ impl LinkReport {
         let loss_ratio = f64::from(reader.u16()?) / f64::from(u16::MAX);
         let sent_rate = reader.rate()?;
         let bandwidth = reader.rate()?;
-        let rtt = match has(HAS_RTT) {
-            true => Some(Duration::from_micros(reader.u32()?.into())),
-            false => None,
+        let rtt = if has(HAS_RTT) {
+            Some(Duration::from_micros(reader.u32()?.into()))
+        } else {
+            None
         };
-        let max_rate = match has(HAS_MAX_RATE) {
-            true => Some(reader.rate()?),
-            false => None,
+        let max_rate = if has(HAS_MAX_RATE) {
+            Some(reader.rate()?)
+        } else {
+            None
         };
-        let cap = match has(HAS_CAP) {
-            true => Some(LinkCap {
+        let cap = if has(HAS_CAP) {
+            Some(LinkCap {
                 used_bytes: reader.u64()?,
                 limit_bytes: reader.u64()?,
-            }),
-            false => None,
+            })
+        } else {
+            None
         };
         let len = usize::from(reader.u8()?);
         if len > MAX_NAME_BYTES {

@@ -371,31 +371,22 @@ impl ServerRole {
 
     /// Returns the newest session's present or last state.
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let newest = self.sessions.newest_mut();
-        let seen = newest.map(|held| {
-            let dropped_count = held.audience.events.dropped_count();
-            (held.session.snapshot(now), dropped_count)
-        });
-        match seen {
-            Some((seen, dropped_count)) => {
-                Snapshot::with_edge(Some(seen), now, &self.edge, dropped_count)
-            }
-            None => {
-                let dropped_count = self
-                    .last
-                    .as_ref()
-                    .map_or(0, |last| last.edge.dropped_events);
-                Snapshot::with_edge(self.last.clone(), now, &self.edge, dropped_count)
-            }
-        }
+        let Some(held) = self.sessions.newest_mut() else {
+            let last = self.last.clone();
+            let dropped_count = last.as_ref().map_or(0, |last| last.edge.dropped_events);
+            return Snapshot::with_edge(last, now, &self.edge, dropped_count);
+        };
+        let dropped_count = held.audience.events.dropped_count();
+        let seen = Some(held.session.snapshot(now));
+        Snapshot::with_edge(seen, now, &self.edge, dropped_count)
     }
 
-    /// Returns the present state of one session; `None` once it is over.
     /// Returns the bitrate requested of a session's encoder; `None` if there is no such session.
     pub(crate) fn target_bitrate_of(&mut self, index: u32) -> Option<DataRate> {
         Some(self.sessions.get_mut(index)?.session.target_bitrate())
     }
 
+    /// Returns the present state of one session; `None` once it is over.
     pub(crate) fn snapshot_of(&mut self, index: u32, now: Instant) -> Option<Snapshot> {
         let held = self.sessions.get_mut(index)?;
         let seen = Some(held.session.snapshot(now));

@@ -286,9 +286,10 @@ mod tests {
             };
             let mut to = Socket::new(socket).expect("a UDP socket");
             to.coalesce();
-            let from = UdpSocket::bind(match reached.is_ipv4() {
-                true => "127.0.0.1:0",
-                false => "[::]:0",
+            let from = UdpSocket::bind(if reached.is_ipv4() {
+                "127.0.0.1:0"
+            } else {
+                "[::]:0"
             });
             let from = Socket::new(from.expect("a port")).expect("a UDP socket");
             for ecn in [Ecn::Ce, Ecn::Ect0] {

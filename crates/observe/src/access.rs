@@ -86,9 +86,10 @@ impl Token {
         let Some((_, page)) = PAGES.iter().find(|(page, _)| *page == path) else {
             return Access::Granted;
         };
-        let location = match others.is_empty() {
-            true => (*page).to_owned(),
-            false => format!("{page}?{}", others.join("&")),
+        let location = if others.is_empty() {
+            (*page).to_owned()
+        } else {
+            format!("{page}?{}", others.join("&"))
         };
         // `Strict` would withhold the cookie from the next request of a link in another page.
         let cookie = format!(

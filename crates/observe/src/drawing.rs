@@ -50,9 +50,10 @@ pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the path of this program, even if its file was replaced by another version.
 fn program() -> Option<PathBuf> {
-    match cfg!(target_os = "linux") {
-        true => Some("/proc/self/exe".into()),
-        false => std::env::current_exe().ok(),
+    if cfg!(target_os = "linux") {
+        Some("/proc/self/exe".into())
+    } else {
+        std::env::current_exe().ok()
     }
 }
 

@@ -19,9 +19,10 @@ impl FromStr for HostName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        match !text.is_empty() && text.bytes().all(is_name) {
-            true => Ok(HostName(canonical(text))),
-            false => Err("expected a host's name without a port, as camera.example".to_owned()),
+        if !text.is_empty() && text.bytes().all(is_name) {
+            Ok(HostName(canonical(text)))
+        } else {
+            Err("expected a host's name without a port, as camera.example".to_owned())
         }
     }
 }

@@ -254,9 +254,10 @@ async fn serve<A: Answerer>(
         }
         let is_head = request.method() == Method::HEAD;
         let is_ours = answering.hosts.admit(request.uri(), request.headers());
-        let answer = match is_ours {
-            true => answering.answerer.answer(request).await,
-            false => text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST),
+        let answer = if is_ours {
+            answering.answerer.answer(request).await
+        } else {
+            text(StatusCode::MISDIRECTED_REQUEST, FOREIGN_HOST)
         };
         // A download takes longer than a connection may last otherwise.
         if let Content::Live(_) | Content::Sized { .. } = answer.body().0

@@ -248,9 +248,10 @@ impl Shared {
             hour.add(&status);
         }
         self.live.publish(Arc::clone(&status));
-        let kept = match status.streams.len() > MAX_REMEMBERED_STREAMS {
-            true => 1,
-            false => REMEMBERED_SECONDS,
+        let kept = if status.streams.len() > MAX_REMEMBERED_STREAMS {
+            1
+        } else {
+            REMEMBERED_SECONDS
         };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         // No chart shows an output's past, and each may have many connections.
@@ -520,18 +521,20 @@ impl Sinks {
                 }
                 // After the machine has slept, missed seconds are not made up for.
                 let on_time = stated_at + INTERVAL;
-                stated_at = match now.saturating_since(on_time) < INTERVAL {
-                    true => on_time,
-                    false => now,
+                stated_at = if now.saturating_since(on_time) < INTERVAL {
+                    on_time
+                } else {
+                    now
                 };
             }
             if is_over {
                 self.emit(sampler.end());
                 return;
             }
-            let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
-                true => INTERVAL,
-                false => SAMPLE_INTERVAL,
+            let pause = if sampler.stream_count() > MAX_OFTEN_SAMPLED {
+                INTERVAL
+            } else {
+                SAMPLE_INTERVAL
             };
             next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
         }

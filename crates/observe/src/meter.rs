@@ -73,9 +73,10 @@ impl RateMeter {
 
     /// Ends the interval. The mean covers the whole interval.
     pub(super) fn take(&mut self) -> Spread {
-        let avg = match self.span_s > 0.0 {
-            true => self.bits / self.span_s,
-            false => 0.0,
+        let avg = if self.span_s > 0.0 {
+            self.bits / self.span_s
+        } else {
+            0.0
         };
         (self.bits, self.span_s) = (0.0, 0.0);
         let spread = self.series.take().unwrap_or_default();

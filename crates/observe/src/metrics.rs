@@ -386,9 +386,10 @@ impl Text<'_> {
         for (name, help) in OF_FLOWS {
             self.head(name, Kind::Counter, help);
             for flow in flows.clone() {
-                let [sent, received] = match name.contains("datagrams") {
-                    true => [flow.sent_datagrams, flow.received_datagrams],
-                    false => [flow.sent_bytes, flow.received_bytes],
+                let [sent, received] = if name.contains("datagrams") {
+                    [flow.sent_datagrams, flow.received_datagrams]
+                } else {
+                    [flow.sent_bytes, flow.received_bytes]
                 };
                 for (direction, value) in [("sent", sent), ("received", received)] {
                     let labels = [("flow", &*flow.name), ("direction", direction)];

@@ -54,9 +54,10 @@ fn with_rtt((name, mut publisher): (String, Value)) -> (String, Value) {
 
 fn publisher(stream: &Stream) -> Value {
     let is_receiver = stream.counters.frames_received + stream.counters.delivered_bytes > 0;
-    let rate = match is_receiver {
-        true => stream.delivered_rate_bps.avg,
-        false => stream.sent_rate_bps.avg,
+    let rate = if is_receiver {
+        stream.delivered_rate_bps.avg
+    } else {
+        stream.sent_rate_bps.avg
     };
     let peers = stream.paths.iter().filter_map(peer);
     let mut object = json!({

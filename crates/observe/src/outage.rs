@@ -94,9 +94,10 @@ impl Outage {
         // Some link works, as checked above: the sender has reported it, or has been heard.
         let is_reported = seen.paths.iter().any(|path| path.link.is_some());
         let is_heard = is_reported || seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
-        Some(match is_sender || is_heard {
-            true => Cause::SourceGone,
-            false => Cause::AllLinksDown,
+        Some(if is_sender || is_heard {
+            Cause::SourceGone
+        } else {
+            Cause::AllLinksDown
         })
     }
 }

@@ -101,9 +101,10 @@ impl Deframer {
         if !self.has_preamble {
             return Ok(STREAM_PREAMBLE.len());
         }
-        let begun = match self.begun.is_empty() {
-            true => bytes,
-            false => &self.begun,
+        let begun = if self.begun.is_empty() {
+            bytes
+        } else {
+            &self.begun
         };
         let Some(length) = begun.first_chunk::<LENGTH_BYTES>() else {
             return Ok(LENGTH_BYTES);

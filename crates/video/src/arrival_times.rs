@@ -85,9 +85,10 @@ impl ArrivalTimes {
             let arrivals: Vec<_> = arrivals.collect();
             bytes = Self::fitting(max_bytes, &arrivals, self.lead).encoded();
         }
-        match bytes.len() <= max_bytes {
-            true => bytes,
-            false => Vec::new(),
+        if bytes.len() <= max_bytes {
+            bytes
+        } else {
+            Vec::new()
         }
     }
 

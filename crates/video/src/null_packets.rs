@@ -61,9 +61,10 @@ impl Pattern {
 
     /// Returns the fourth byte of the packet that follows one with `control`.
     fn next(self, control: u8) -> u8 {
-        match self.counts {
-            true => (control & 0xF0) | (control.wrapping_add(1) & 0x0F),
-            false => control,
+        if self.counts {
+            (control & 0xF0) | (control.wrapping_add(1) & 0x0F)
+        } else {
+            control
         }
     }
 

@@ -294,21 +294,23 @@ impl StoredPlayer {
             let due_at = self.due_at(self.next);
             let is_late = now.saturating_since(due_at) > LATE;
             let (_, is_key) = self.film.frames[self.next];
-            self.state = match due_at >= now {
-                true => State::Playing,
-                false => State::Stalled {
+            self.state = if due_at >= now {
+                State::Playing
+            } else {
+                State::Stalled {
                     since,
                     late_since: late_since.or(Some(now)),
-                },
+                }
             };
             if self.state == State::Playing {
                 self.counts.stalled += now.saturating_since(since);
                 return;
             }
             self.next += 1;
-            match is_late && !is_key {
-                true => self.counts.discarded += 1,
-                false => self.counts.displayed += 1,
+            if is_late && !is_key {
+                self.counts.discarded += 1
+            } else {
+                self.counts.displayed += 1
             }
         }
     }

@@ -135,9 +135,10 @@ impl Writer {
         }
         for index in 0..video_count.max(2) {
             let is_last = index + 1 == video_count.max(2);
-            let stuffing = match is_last && self.film.is_stuffed {
-                true => 1 + (self.pictures * 37 % 120) as usize,
-                false => 0,
+            let stuffing = if is_last && self.film.is_stuffed {
+                1 + (self.pictures * 37 % 120) as usize
+            } else {
+                0
             };
             self.write_video(index == 0, is_key, stuffing, &mut bytes);
             self.stamp(&mut bytes, is_last);

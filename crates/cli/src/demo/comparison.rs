@@ -47,14 +47,16 @@ impl Comparison<'_> {
     /// Returns a description of the runs, and the definition of "on time".
     fn heading(&self, end: Instant) -> String {
         let loss = self.loss_percent;
-        let outage = match end > OUTAGE_AT {
-            true => "; Wi-Fi is\ngone from 10 s to 15 s",
-            false => "",
+        let outage = if end > OUTAGE_AT {
+            "; Wi-Fi is\ngone from 10 s to 15 s"
+        } else {
+            ""
         };
         let deadline = self.with.deadline;
-        let talk = match deadline <= CONVERSATION {
-            true => ", as a conversation needs it",
-            false => "",
+        let talk = if deadline <= CONVERSATION {
+            ", as a conversation needs it"
+        } else {
+            ""
         };
         format!(
             "\nThe same links twice. Each loses {loss} % of its packets at random all the time\

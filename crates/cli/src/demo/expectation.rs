@@ -38,9 +38,10 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
         })
     };
     // An outage that lasts beyond the end cannot be simulated.
-    let outages: &[(&str, bool)] = match plan.duration > RETURN_AT - Instant::ZERO {
-        true => &[("with the outage", true), ("without it", false)],
-        false => &[("without an outage", false)],
+    let outages: &[(&str, bool)] = if plan.duration > RETURN_AT - Instant::ZERO {
+        &[("with the outage", true), ("without it", false)]
+    } else {
+        &[("without an outage", false)]
     };
     let scenarios = outages.iter().map(|(_, has_outage)| load(*has_outage));
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;

@@ -41,9 +41,10 @@ impl Verdict {
     }
 
     fn kept_if(is_kept: bool) -> Self {
-        match is_kept {
-            true => Verdict::Kept,
-            false => Verdict::Broken,
+        if is_kept {
+            Verdict::Kept
+        } else {
+            Verdict::Broken
         }
     }
 }

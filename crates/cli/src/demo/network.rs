@@ -63,16 +63,18 @@ pub(super) fn relay(
     seed: Seed,
     loss_probability: f64,
 ) -> RelayConfig {
-    let loss = match loss_probability > 0.0 {
-        true => LossModel::Bernoulli {
+    let loss = if loss_probability > 0.0 {
+        LossModel::Bernoulli {
             probability: loss_probability,
-        },
-        false => LossModel::None,
+        }
+    } else {
+        LossModel::None
     };
     let links = LINKS.iter().enumerate().map(|(index, link)| {
-        let outages = match index == FAILING {
-            true => vec![(OUTAGE_AT, RETURN_AT - OUTAGE_AT)],
-            false => Vec::new(),
+        let outages = if index == FAILING {
+            vec![(OUTAGE_AT, RETURN_AT - OUTAGE_AT)]
+        } else {
+            Vec::new()
         };
         let direction = LinkConfig {
             rate: Some(link.rate),

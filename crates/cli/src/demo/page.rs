@@ -48,12 +48,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &StreamView, moment: &Moment<'_>
         draw_events(frame, script, moment, title);
         return;
     }
-    let [events, promises] = match is_wide {
-        true => Layout::horizontal([Constraint::Fill(1), Constraint::Fill(2)])
+    let [events, promises] = if is_wide {
+        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(2)])
             .spacing(1)
-            .areas(script),
-        false => Layout::vertical([Constraint::Fill(1), Constraint::Length(promise_height)])
-            .areas(script),
+            .areas(script)
+    } else {
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(promise_height)]).areas(script)
     };
     draw_events(frame, events, moment, "events".to_owned());
     draw_promises(frame, promises, moment.promises);
@@ -166,9 +166,10 @@ fn summary(promises: &[Promise]) -> String {
     let words: Vec<String> = occur
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    match words.is_empty() {
-        true => "none judged".to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        "none judged".to_owned()
+    } else {
+        words.join(", ")
     }
 }
 

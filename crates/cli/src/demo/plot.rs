@@ -27,10 +27,7 @@ const LATE: &str = "#d55e00";
 /// # Errors
 /// The file cannot be written.
 pub(super) fn draw(path: &Path, recording: &Recording, is_moving: bool) -> std::io::Result<()> {
-    let draw = match is_moving {
-        true => playing_page,
-        false => page,
-    };
+    let draw = if is_moving { playing_page } else { page };
     std::fs::write(path, draw(&charts(recording)))
 }
 

@@ -156,9 +156,10 @@ impl Viewer {
             if frame.importance.is_key() {
                 self.decode(frame, ledger);
             }
-            return Some(match sent == frame.bytes {
-                true => Check::Right,
-                false => Check::Wrong,
+            return Some(if sent == frame.bytes {
+                Check::Right
+            } else {
+                Check::Wrong
             });
         }
         let decoded = delivery.is_displayable.then(|| self.decode(frame, ledger));

@@ -170,9 +170,10 @@ impl Watch {
             // The first open client is waited for; the others are checked after its event.
             let waited_for = self.all.iter().position(|watched| watched.ended.is_none());
             for index in 0..self.all.len() {
-                let patience = match waited_for == Some(index) {
-                    true => LOOK_INTERVAL,
-                    false => StdDuration::ZERO,
+                let patience = if waited_for == Some(index) {
+                    LOOK_INTERVAL
+                } else {
+                    StdDuration::ZERO
                 };
                 self.look(index, patience);
                 let ended = self.all[index].ended.clone();

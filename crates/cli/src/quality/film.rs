@@ -178,8 +178,9 @@ impl Track {
 }
 
 fn decoder(is_reordered: bool) -> Result<H264Decoder, DecodeError> {
-    match is_reordered {
-        true => H264Decoder::in_display_order(),
-        false => H264Decoder::new(),
+    if is_reordered {
+        H264Decoder::in_display_order()
+    } else {
+        H264Decoder::new()
     }
 }

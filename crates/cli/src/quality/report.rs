@@ -71,9 +71,12 @@ impl Report {
     /// Returns the PSNR of the mean square error over all pictures, in which equal pictures do not
     /// dominate. Returns `None` if all are equal.
     fn overall_psnr(&self) -> Option<f64> {
-        let error = |of: Fidelity| match of.psnr >= EQUAL_PSNR {
-            true => 0.0,
-            false => PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0),
+        let error = |of: Fidelity| {
+            if of.psnr >= EQUAL_PSNR {
+                0.0
+            } else {
+                PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0)
+            }
         };
         let errors: f64 = self.compared().map(error).sum();
         let mean = errors / self.compared().count() as f64;

@@ -45,9 +45,10 @@ impl Bucket {
             self.room = (self.room + earned).min(self.max.bytes_in(BURST));
             self.filled_at = now;
         }
-        let needed = match is_refused {
-            true => bytes.max(self.max.bytes_in(PAUSE)),
-            false => bytes,
+        let needed = if is_refused {
+            bytes.max(self.max.bytes_in(PAUSE))
+        } else {
+            bytes
         };
         let may_come = self.room >= needed;
         if may_come {
@@ -84,9 +85,10 @@ impl Allowances {
         let Some(bucket) = buckets.get_mut(name) else {
             return Ok(());
         };
-        match bucket.take(now, bytes, is_refused) {
-            true => Ok(()),
-            false => Err(bucket.max),
+        if bucket.take(now, bytes, is_refused) {
+            Ok(())
+        } else {
+            Err(bucket.max)
         }
     }
 }
@@ -148,11 +150,11 @@ impl Share {
         is_key: bool,
     ) -> Result<(), Option<Excess>> {
         let bytes = bytes as u64;
-        let taken = match self.is_refusing && !is_key {
-            true => self.allowances.take(&self.name, now, u64::MAX, true),
-            false => self
-                .allowances
-                .take(&self.name, now, bytes, self.is_refusing),
+        let taken = if self.is_refusing && !is_key {
+            self.allowances.take(&self.name, now, u64::MAX, true)
+        } else {
+            self.allowances
+                .take(&self.name, now, bytes, self.is_refusing)
         };
         let Err(max) = taken else {
             self.is_refusing = false;

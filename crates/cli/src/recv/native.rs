@@ -64,9 +64,10 @@ impl Arguments {
                  prints a link for the sender"
             );
         };
-        let key = match self.pairing.is_asked() {
-            true => read_or_make_key(&key)?,
-            false => read_key(&key)?,
+        let key = if self.pairing.is_asked() {
+            read_or_make_key(&key)?
+        } else {
+            read_key(&key)?
         };
         let own = key.public_key();
         ensure!(

@@ -316,9 +316,10 @@ impl<'a> Session<'a> {
     }
 
     fn note(&self, line: impl core::fmt::Display) {
-        match self.manner.shows_names {
-            true => print::note(format_args!("{}: {line}", self.name.as_str())),
-            false => print::note(line),
+        if self.manner.shows_names {
+            print::note(format_args!("{}: {line}", self.name.as_str()))
+        } else {
+            print::note(line)
         }
     }
 }

@@ -11,9 +11,10 @@ use crate::view::{megabits, why_sent};
 /// Returns the received rate on the wire, or the payload's rate if another protocol hides the
 /// former.
 pub(super) fn received_bps(stream: &Stream) -> f64 {
-    match stream.protocol.is_some() && stream.paths.is_empty() {
-        true => stream.delivered_rate_bps.avg,
-        false => stream.received_rate_bps.avg,
+    if stream.protocol.is_some() && stream.paths.is_empty() {
+        stream.delivered_rate_bps.avg
+    } else {
+        stream.received_rate_bps.avg
     }
 }
 

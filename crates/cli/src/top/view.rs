@@ -159,9 +159,10 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
             active.count(),
             stream.paths.len(),
         );
-        match index == chosen {
-            true => Line::from(text.reversed()),
-            false => Line::raw(text),
+        if index == chosen {
+            Line::from(text.reversed())
+        } else {
+            Line::raw(text)
         }
     });
     let lines: Vec<Line<'_>> = lines.take(height).collect();
@@ -170,9 +171,10 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
 
 /// Shortens a key to its first characters, which identify it.
 pub(super) fn short(name: &str) -> &str {
-    match name.starts_with("abpub_") {
-        true => name.get(..14).unwrap_or(name),
-        false => name,
+    if name.starts_with("abpub_") {
+        name.get(..14).unwrap_or(name)
+    } else {
+        name
     }
 }
 

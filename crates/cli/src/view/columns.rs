@@ -86,9 +86,10 @@ pub(super) fn draw(
 ) {
     let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
         let cell = Cell::from(column.word.head);
-        match index == chosen {
-            true => cell.style(Style::new().reversed().bold()),
-            false => cell.style(Style::new().bold()),
+        if index == chosen {
+            cell.style(Style::new().reversed().bold())
+        } else {
+            cell.style(Style::new().bold())
         }
     });
     let rows = stream.paths.iter().map(|path| {
@@ -123,9 +124,10 @@ pub(super) fn draw(
 pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line<'static>> {
     let width = usize::from(area.width).saturating_sub(HEAD_WIDTH + 1);
     let explained = COLUMNS.iter().enumerate().map(|(index, column)| {
-        let style = match index == chosen {
-            true => Style::new().reversed().bold(),
-            false => Style::new().bold(),
+        let style = if index == chosen {
+            Style::new().reversed().bold()
+        } else {
+            Style::new().bold()
         };
         let rows = wrapped(column.word.meaning, width).into_iter().enumerate();
         let rows = rows.map(|(row, text)| match row {
@@ -169,9 +171,10 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 fn state(path: &Path) -> String {
-    match path.standby && path.state == "active" {
-        true => "standby".to_owned(),
-        false => path.state.clone(),
+    if path.standby && path.state == "active" {
+        "standby".to_owned()
+    } else {
+        path.state.clone()
     }
 }
 
@@ -198,9 +201,12 @@ fn if_known(path: &Path, text: impl Fn() -> String) -> String {
 }
 
 fn rtt(rtt: Spread) -> String {
-    let [mean, longest] = [rtt.avg, rtt.max].map(|seconds| match seconds < 0.1 {
-        true => format!("{:.1}", seconds * 1e3),
-        false => format!("{:.0}", seconds * 1e3),
+    let [mean, longest] = [rtt.avg, rtt.max].map(|seconds| {
+        if seconds < 0.1 {
+            format!("{:.1}", seconds * 1e3)
+        } else {
+            format!("{:.0}", seconds * 1e3)
+        }
     });
     format!("{mean} ({longest})")
 }

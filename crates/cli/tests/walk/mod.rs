@@ -305,9 +305,10 @@ fn is_alike(
         return false;
     };
     let mark = words.len();
-    let is_same = match first.contains('…') {
-        true => has_parts(printed, &first.split('…').collect::<Vec<_>>()),
-        false => first == printed || (numbers == Numbers::Measured && are_numbers(first, printed)),
+    let is_same = if first.contains('…') {
+        has_parts(printed, &first.split('…').collect::<Vec<_>>())
+    } else {
+        first == printed || (numbers == Numbers::Measured && are_numbers(first, printed))
     };
     if is_same && first.contains('…') {
         words.push(((*first).to_owned(), (*printed).to_owned()));

@@ -430,9 +430,10 @@ impl<L: Load> ClientRole<L> {
             return Ok(());
         };
         let headers = header_bytes(remote) + PROTECTION_OVERHEAD_BYTES as u32;
-        match headers > self.config.transport.overhead_bytes {
-            true => Err(StartError::Family { remote }),
-            false => Ok(()),
+        if headers > self.config.transport.overhead_bytes {
+            Err(StartError::Family { remote })
+        } else {
+            Ok(())
         }
     }
 

@@ -240,11 +240,12 @@ impl<L: Load> Driver<L> {
 
     fn send_challenge(&mut self, ports: &[Port], path: PathId, challenge: &Challenge) {
         let message = Message::Challenge(challenge.token).to_bytes();
-        let length = match self.pads_challenges {
-            true => challenge
+        let length = if self.pads_challenges {
+            challenge
                 .max_bytes
-                .min(self.paths[path.index()].sent_bytes as u64) as usize,
-            false => 0,
+                .min(self.paths[path.index()].sent_bytes as u64) as usize
+        } else {
+            0
         };
         let mut plaintext = message.to_vec();
         let padded = length.saturating_sub(HEADER_BYTES + TAG_BYTES);

@@ -97,9 +97,10 @@ impl Path {
         self.manner = Manner::Both;
         self.heard_by_tcp_at = None;
         let is_relapse = self.went_back_at.is_some_and(|at| now < at + RELAPSE);
-        self.ask_interval = match is_relapse {
-            true => (self.ask_interval * 2).min(MAX_ASK_INTERVAL),
-            false => ASK_INTERVAL,
+        self.ask_interval = if is_relapse {
+            (self.ask_interval * 2).min(MAX_ASK_INTERVAL)
+        } else {
+            ASK_INTERVAL
         };
     }
 

@@ -63,9 +63,10 @@ impl Listener {
 
     /// Returns the operating system's socket, and the events to poll for.
     pub(crate) fn polled(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        let flags = match self.is_ready.get() {
-            true => PollFlags::empty(),
-            false => PollFlags::IN,
+        let flags = if self.is_ready.get() {
+            PollFlags::empty()
+        } else {
+            PollFlags::IN
         };
         Some((self.socket.system()?, flags))
     }

@@ -53,9 +53,10 @@ impl Counter {
             return Step::Held;
         }
         self.last = value;
-        match forward <= longest {
-            true => Step::Forward(forward),
-            false => Step::Jump,
+        if forward <= longest {
+            Step::Forward(forward)
+        } else {
+            Step::Jump
         }
     }
 }

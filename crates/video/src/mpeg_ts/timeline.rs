@@ -323,9 +323,10 @@ impl Timeline {
 
     /// Estimates the time of the bytes since the `last` anchor, as long as the clocks are silent.
     fn gap_since(&self, last: Anchor) -> Duration {
-        let usual = match self.interval.is_zero() {
-            true => REFERENCE_INTERVAL,
-            false => self.interval,
+        let usual = if self.interval.is_zero() {
+            REFERENCE_INTERVAL
+        } else {
+            self.interval
         };
         self.gap(self.position - last.position, usual)
     }
@@ -334,9 +335,10 @@ impl Timeline {
     /// it is no longer than `usual`, unless the bytes are too many for that.
     fn gap(&self, bytes: u64, usual: Duration) -> Duration {
         let by_rate = self.mean_rate().time_for(bytes);
-        match bytes <= MAX_PICTURE_BYTES || by_rate <= SILENCE {
-            true => by_rate.min(usual),
-            false => by_rate,
+        if bytes <= MAX_PICTURE_BYTES || by_rate <= SILENCE {
+            by_rate.min(usual)
+        } else {
+            by_rate
         }
     }
 }

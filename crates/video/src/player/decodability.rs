@@ -40,9 +40,10 @@ mod tests {
                 "P" | "B" => Importance::Reference,
                 _ => Importance::Disposable,
             };
-            match decodability.on_frame(importance, !frame.ends_with('-')) {
-                true => 'x',
-                false => '.',
+            if decodability.on_frame(importance, !frame.ends_with('-')) {
+                'x'
+            } else {
+                '.'
             }
         };
         frames.split(' ').map(of).collect()

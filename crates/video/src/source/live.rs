@@ -117,9 +117,10 @@ impl Live {
         let aim = self.report(now, target);
         let interval = 1.0 / f64::from(self.schedule.frames_per_second());
         let buffer = self.control.buffer.as_secs_f64();
-        let kept = match buffer > 0.0 {
-            true => libm::exp(-interval / (FOLLOWS_IN * buffer)),
-            false => 0.0,
+        let kept = if buffer > 0.0 {
+            libm::exp(-interval / (FOLLOWS_IN * buffer))
+        } else {
+            0.0
         };
         if is_first {
             self.rate = aim;

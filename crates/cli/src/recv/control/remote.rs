@@ -22,13 +22,16 @@ impl Studio<'_> {
     /// Asks the sender of a stream for a change of its own end.
     pub(super) fn ask_sender(&mut self, now: Instant, change: Change, order: Order) {
         let session = self.controlled.session(change.stream());
-        let stream = session.and_then(|(stream, live)| match live.takes_requests {
-            true => Ok(stream.clone()),
-            false => Err(Refused::NotNow(format!(
-                "the sender of {} takes no requests: its owner can start it with \
+        let stream = session.and_then(|(stream, live)| {
+            if live.takes_requests {
+                Ok(stream.clone())
+            } else {
+                Err(Refused::NotNow(format!(
+                    "the sender of {} takes no requests: its owner can start it with \
                  --remote-control",
-                stream.as_str()
-            ))),
+                    stream.as_str()
+                )))
+            }
         });
         match stream {
             Ok(stream) => {
