@@ -177,7 +177,7 @@ const KEY: SecretKind = SecretKind {
 };
 const TOKEN: SecretKind = SecretKind {
     noun: "token file",
-    option: "--dashboard-token-file",
+    option: "--dashboard-token-file or --control-token",
 };
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;

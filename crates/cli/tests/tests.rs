@@ -6,6 +6,7 @@ mod bed;
 mod cargo_tools;
 mod code_lines;
 mod decisions;
+mod dialect;
 mod links;
 #[cfg(all(feature = "codec", feature = "emulate"))]
 mod pages;

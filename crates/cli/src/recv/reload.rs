@@ -48,13 +48,20 @@ impl Studio<'_> {
     /// Reads the file again. Describes the new options, and those that need a restart.
     ///
     /// # Errors
-    /// The file has a mistake, or an output cannot be opened; nothing has changed.
+    /// The file has a mistake, or an output cannot be opened; nothing has changed. Or a new stream
+    /// cannot be opened; all else has.
     pub(super) fn reload(&mut self, now: Instant) -> Result<String, Refused> {
         let refused =
             |error: anyhow::Error| Refused::NotNow(format!("{error:#}; nothing has changed"));
         let reread = self.reloads.reload.reread().map_err(refused)?;
-        self.apply(now, &reread).map_err(refused)?;
-        Ok(self.reloads.reload.adopt(reread, &LIVE))
+        let unopened = self.apply(now, &reread).map_err(refused)?;
+        let text = self.reloads.reload.adopt(reread, &LIVE);
+        if unopened.is_empty() {
+            Ok(text)
+        } else {
+            let unopened = unopened.join("; ");
+            Err(Refused::NotNow(format!("{text}; but {unopened}")))
+        }
     }
 
     /// Reads the file again if a signal asks for it.
@@ -66,7 +73,8 @@ impl Studio<'_> {
         }
     }
 
-    fn apply(&mut self, now: Instant, reread: &Reread) -> anyhow::Result<()> {
+    /// Returns the reasons for which new streams are not open.
+    fn apply(&mut self, now: Instant, reread: &Reread) -> anyhow::Result<Vec<String>> {
         let Command::Recv(arguments) = &reread.command else {
             bail!("the command is another one");
         };
@@ -97,11 +105,14 @@ impl Studio<'_> {
         self.end_sources(&plan.others);
         self.allowed = plan.allowed;
         self.use_list(now);
+        let mut unopened = Vec::new();
         for source in joining {
-            self.open_other(&source)?;
-            source.announce();
+            match self.open_other(&source) {
+                Ok(()) => source.announce(),
+                Err(error) => unopened.push(format!("{}: {error:#}", source.name.as_str())),
+            }
         }
-        Ok(())
+        Ok(unopened)
     }
 
     /// Returns the streams by other protocols that are new.

@@ -69,12 +69,20 @@ impl Flow {
     }
 }
 
+/// A session of a receiver.
+#[derive(Clone, Copy, Debug)]
+struct Indexed {
+    receiver: PublicKey,
+    /// Number of flows that have its index.
+    flow_count: usize,
+}
+
 /// All flows, by the address from which they come.
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: BTreeMap<SocketAddr, Flow>,
-    /// Receivers by the session indices of their senders' datagrams.
-    by_index: BTreeMap<u32, PublicKey>,
+    /// Sessions by the indices of their senders' datagrams.
+    by_index: BTreeMap<u32, Indexed>,
     newcomers: Limiter,
 }
 
@@ -152,7 +160,11 @@ impl Flows {
             let (before, receiver) = (flow.index, flow.receiver);
             flow.index = index;
             if let Some(index) = index {
-                self.by_index.entry(index).or_insert(receiver);
+                let session = self.by_index.entry(index).or_insert(Indexed {
+                    receiver,
+                    flow_count: 0,
+                });
+                session.flow_count += 1;
             }
             self.forget_index(before);
         }
@@ -160,7 +172,7 @@ impl Flows {
 
     /// Returns the receiver that has a session with this index.
     pub(super) fn receiver_of(&self, index: u32) -> Option<PublicKey> {
-        self.by_index.get(&index).copied()
+        self.by_index.get(&index).map(|session| session.receiver)
     }
 
     /// Forgets idle flows, and those of receivers that are not `kept`.
@@ -179,12 +191,14 @@ impl Flows {
         }
     }
 
-    /// Forgets an index that no flow has any longer.
+    /// Counts a flow less with an index, and forgets one that no flow has any longer.
     fn forget_index(&mut self, index: Option<u32>) {
-        if let Some(number) = index
-            && self.flows.values().all(|flow| flow.index != index)
-        {
-            self.by_index.remove(&number);
+        let Some(index) = index else { return };
+        if let Some(session) = self.by_index.get_mut(&index) {
+            session.flow_count -= 1;
+            if session.flow_count == 0 {
+                self.by_index.remove(&index);
+            }
         }
     }
 }
