@@ -212,7 +212,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Lets the group read files, if it shall. Those that must stay private have modes of their own.
+    /// Lets the group read files, if it shall. Private ones have modes of their own.
     fn set_mode_of_files(&self) {
         if self.group_readable {
             umask(Mode::WGRP | Mode::RWXO);

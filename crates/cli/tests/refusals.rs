@@ -208,7 +208,7 @@ fn a_secret_that_a_container_mounts_comes_by_standard_input_or_as_a_credential()
 fn outputs_and_paths_that_cannot_be_meant_are_refused() {
     let bed = Bed::new();
     let key = bed.text("receiver.key");
-    for (output, part) in [("film.mp4", "film.ts"), ("udp://@:6000", "where to?")] {
+    for (output, part) in [("film.mkv", "film.ts"), ("udp://@:6000", "where to?")] {
         let start = ["recv", "--listen", "127.0.0.1:0", "--key", &key];
         let refused = run(&[&start[..], &["--allow", &bed.sender_public, output]].concat());
         let said = String::from_utf8(refused.stderr).unwrap();

@@ -71,7 +71,9 @@ fn arrows_between_crates_that_must_never_be() {
         ),
         (
             "mpegts-io",
-            &["core", "net", "srt", "srtla", "terminal", "units", "video"],
+            &[
+                "core", "net", "srt", "srtla", "terminal", "units", "video", "viewers",
+            ],
         ),
         (
             "observe",

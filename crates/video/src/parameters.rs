@@ -51,10 +51,12 @@ impl Parameters {
 /// Returns the NAL units of an Annex B byte stream, without start codes and the zeros between
 /// units. None is empty.
 pub fn nal_units(annex_b: &[u8]) -> impl Iterator<Item = &[u8]> {
+    // A start code at the end begins nothing.
+    let whole = annex_b.strip_suffix(&[0, 0, 1]).unwrap_or(annex_b);
     let mut starts = nal::header_positions(annex_b).peekable();
     core::iter::from_fn(move || {
         let start = starts.next()?;
-        let end = starts.peek().map_or(annex_b.len(), |next| next - 3);
+        let end = starts.peek().map_or(whole.len(), |next| next - 3);
         Some(annex_b.get(start..end).unwrap_or_default())
     })
     .map(|unit| {
