@@ -30,7 +30,14 @@ END
 }
 
 main() {
-    local wants_list=
+    local wants_list= twice
+    # All files are read by one shell: the later of two functions would take the other's place.
+    twice=$(grep -hoE "^[a-z_0-9]+\(\)" scripts/real-tests/[!r]*.sh scripts/real-tests/r[!u]*.sh |
+        sort | uniq -d)
+    if [ -n "$twice" ]; then
+        echo "test-real: two files of tests define ${twice//$'\n'/, }" >&2
+        return 2
+    fi
     while [ $# -gt 0 ]; do
         case $1 in
             --help | -h) usage && return ;;

@@ -102,8 +102,8 @@ paths = ["only"]
 END
 }
 
-# shares CONTROLLER RUN: two subflows of one connection beside one of TCP, over one link.
-shares() {
+# measure_shares CONTROLLER RUN: two subflows of one connection beside one of TCP, over one link.
+measure_shares() {
     shares_client "$1" 60 >"$folder/client-$1.py"
     # Each in a session of its own: a session has a share of the processor.
     start "$1-$2" setsid timeout 240 "$program" link "$folder/link.toml" --mptcp --seed "$2" \
@@ -130,8 +130,8 @@ coupled_subflows_take_a_share_of_one_connection() {
     shares_server >"$folder/server.py"
     shares_link >"$folder/link.toml"
     for controller in bpf_lia bpf_olia bpf_balia; do
-        shares "$controller" 1
-        shares "$controller" 2
+        measure_shares "$controller" 1
+        measure_shares "$controller" 2
     done
     wait "${processes[@]}"
     for controller in bpf_lia bpf_olia bpf_balia; do

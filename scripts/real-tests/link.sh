@@ -139,9 +139,17 @@ nothing_runs() {
     [ "$(link_processes)" -eq 0 ]
 }
 
+# Prints interfaces, rules and namespaces, without those of groups that run beside this one.
+network_state() {
+    ip -brief link
+    ip rule
+    ip -6 rule
+    ip netns | grep -v "^anabranch-\(near\|far\)-"
+}
+
 a_killed_link_leaves_nothing() {
     local before after
-    before=$(ip -brief link; ip rule; ip -6 rule; ip netns)
+    before=$(network_state)
     start killed env "LINK_TEST=$folder" "$program" link --path "1 Mbit/s" --far "sleep 300" -- \
         sh -c 'sleep 301 & sleep 302 & (env -i setsid sleep 303.25 &) ; echo ready; wait'
     await killed 10 "ready" || return 1
@@ -159,7 +167,7 @@ a_killed_link_leaves_nothing() {
         return 1
     fi
     grep -q "that a killed .link. had left" "$folder/next.log" || { echo "no word" && return 1; }
-    after=$(ip -brief link; ip rule; ip -6 rule; ip netns)
+    after=$(network_state)
     [ "$before" = "$after" ] || { echo "before: $before, after: $after" && return 1; }
     # Ctrl-C, which here comes to `link` alone.
     start stopped env "LINK_TEST=$folder" "$program" link --path "1 ms" --far "sleep 300" -- \

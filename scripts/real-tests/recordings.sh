@@ -25,7 +25,7 @@ recordings_are_readable_listed_and_downloaded() {
         return 1
     fi
     # Without the token there is neither list nor file.
-    refuses "$at/recordings.json" && refuses "$at/recordings/film.ts" || return 1
+    wants_token "$at/recordings.json" && wants_token "$at/recordings/film.ts" || return 1
     local with=(--silent --fail --header "Authorization: Bearer $token")
     curl "${with[@]}" "$at/recordings.json" >"$folder/list.log" || return 1
     if ! grep -q '"name":"film.ts".*"gaps":1' "$folder/list.log"; then
@@ -49,7 +49,7 @@ play() {
         test: --duration "$1 s" >>"$folder/send.log" 2>&1
 }
 
-# refuses ADDRESS: whether it wants a token.
-refuses() {
+# wants_token ADDRESS: whether it is refused without one.
+wants_token() {
     [ "$(curl --silent --output /dev/null --write-out '%{http_code}' "$1")" = 401 ]
 }

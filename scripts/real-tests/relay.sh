@@ -123,7 +123,7 @@ END
 # At most 2.5 of 20 s are missing.
 mostly_complete() {
     local complete
-    complete=$(sed -n 's/.*frames: \([0-9]*\) complete.*/\1/p' "$folder/recv.log" |
+    complete=$(sed -n 's/.*of [0-9]* pictures \([0-9]*\) in time.*/\1/p' "$folder/recv.log" |
         awk '{sum += $1} END {print sum + 0}')
     echo "        $complete of 500 frames by the relay"
     [ "$complete" -ge 435 ]

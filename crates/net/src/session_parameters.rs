@@ -308,7 +308,7 @@ mod tests {
 
         #[test]
         fn unknown_parameters_change_nothing(
-            of in 5..=255_u8,
+            of in 6..=255_u8,
             length in 0..20_u8,
             kind in 0..3_u8,
         ) {
