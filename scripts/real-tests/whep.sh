@@ -5,6 +5,26 @@ group whep alone
 needs whep node=nodejs npm=npm chromium=chromium ffmpeg=ffmpeg
 tests whep live_pictures_play_in_a_browser
 
+# WebRTC's ends look for addresses on other interfaces than loopback, and browsers on that of the
+# default route. A namespace has none.
+open_whep() {
+    [ -n "$HAS_NAMESPACE" ] || return 0
+    if ! ip link add near0 type veth peer name far0 2>"$folder/open.log"; then
+        reason="no veth here: $(head -n 1 "$folder/open.log")"
+        return 1
+    fi
+    ip addr add 10.97.0.1/24 dev near0 && ip link set near0 up && ip link set far0 up &&
+        ip route add default via 10.97.0.2
+}
+
+open_whep_players() {
+    open_whep
+}
+
+open_whepsrc() {
+    open_whep
+}
+
 build_whep() {
     install_browser_packages whep
 }
@@ -30,11 +50,11 @@ encode_live() {
 
 # start_live: a receiver with WHEP, and a sender.
 start_live() {
-    start recv "$program" recv --listen 127.0.0.1:17310 --key receiver.key \
+    start recv "$program" recv --listen 127.0.0.1:17310 --key "$folder/receiver.key" \
         --allow "$sender_public=van" --keep-listening --latency "200 ms" --whep 17312 \
         --dashboard-token-file "$folder/token" "$folder/out.ts"
     await recv 5 "WHEP at" && await recv 5 "listening" || return 1
-    start send "$program" send --to 127.0.0.1:17310 --key sender.key --peer "$receiver_public" \
+    start send "$program" send --to 127.0.0.1:17310 --key "$folder/sender.key" --peer "$receiver_public" \
         --latency "200 ms" udp://127.0.0.1:17311
 }
 
