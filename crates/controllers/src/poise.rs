@@ -213,9 +213,9 @@ impl Poise {
         }
     }
 
-    /// Returns q* in milliseconds (rule 1).
+    /// Returns q* in milliseconds (rule 1), which divides a queue: never zero.
     fn target_millis(&self) -> f64 {
-        self.target_with(self.own_millis())
+        self.target_with(self.own_millis()).max(f64::MIN_POSITIVE)
     }
 
     fn target_with(&self, own_millis: f64) -> f64 {
