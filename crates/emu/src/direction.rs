@@ -214,6 +214,15 @@ impl Direction {
     }
 }
 
+/// Counters of one link of a relay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayLinkStatistics {
+    /// Direction from the client to the target.
+    pub forward: DirectionStatistics,
+    /// Direction from the target to the client.
+    pub reverse: DirectionStatistics,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -76,14 +76,13 @@ pub use address_plan::{AddressPlan, Ends};
 pub use config::{LinkDirection, RelayConfig, RelayError, RelayLink};
 #[cfg(target_os = "linux")]
 pub use damage::Damage;
-pub use direction::DirectionStatistics;
+pub use direction::{DirectionStatistics, RelayLinkStatistics};
 #[cfg(target_os = "linux")]
 pub use interface::{Frames, PacketSocket, TunInterface};
 #[cfg(target_os = "linux")]
 pub use network::{InterfaceKind, Network, NetworkConfig, NetworkError};
 #[cfg(target_os = "linux")]
 pub use packet_port::PacketLink;
-pub use port::RelayLinkStatistics;
 #[cfg(target_os = "linux")]
 pub use program::{End, Program, ProgramConfig, ProgramError};
 #[cfg(target_os = "linux")]

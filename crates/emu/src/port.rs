@@ -11,21 +11,12 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayError, RelayLink};
-use crate::direction::{Arrived, Direction, DirectionStatistics, Due};
+use crate::direction::{Arrived, Direction, Due, RelayLinkStatistics};
 use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 use crate::worker::Port;
 
 /// Number of datagrams read from one source before the others get their turn.
 pub(crate) const MAX_BATCH_COUNT: usize = 64;
-
-/// Counters of one link of a relay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RelayLinkStatistics {
-    /// Direction from the client to the target.
-    pub forward: DirectionStatistics,
-    /// Direction from the target to the client.
-    pub reverse: DirectionStatistics,
-}
 
 /// The sockets are outside of the lock, since the worker waits for them without it.
 #[derive(Debug)]

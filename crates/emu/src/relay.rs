@@ -11,9 +11,10 @@ use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayConfig, RelayError};
+use crate::direction::RelayLinkStatistics;
 #[cfg(target_os = "linux")]
 use crate::packet_port::{PacketLink, PacketPort};
-use crate::port::{DatagramPort, RelayLinkStatistics};
+use crate::port::DatagramPort;
 use crate::real_time::request_exact_timers;
 #[cfg(target_os = "linux")]
 use crate::real_time::request_real_time;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::clock::Clock;
 use crate::config::LinkDirection;
-use crate::port::RelayLinkStatistics;
+use crate::direction::RelayLinkStatistics;
 use crate::release_error::Histogram;
 use crate::socket::MAX_DATAGRAM_BYTES;
 

@@ -3,6 +3,7 @@
 mod batch;
 mod claims;
 mod film;
+mod films;
 mod needs;
 mod networks;
 mod player;

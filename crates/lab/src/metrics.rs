@@ -22,13 +22,12 @@ pub use counters::Counters;
 pub use fairness::jain_index;
 pub use frames::FrameMeter;
 pub use histogram::Histogram;
-pub use phases::Phase;
 pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, PathSeries, Series};
 pub use statistics::{
     AdaptiveStatistics, Distribution, DownloadStatistics, DropReport, FlowStatistics,
     FragmentStatistics, FrameStatistics, HeadOfLineStatistics, LinkStatistics, PathStatistics,
-    PlayerStatistics, ReasonTraffic, Statistics, Traffic,
+    Phase, PlayerStatistics, ReasonTraffic, Statistics, Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

@@ -12,6 +12,7 @@ mod flow;
 mod limits;
 mod link;
 mod network;
+mod node;
 mod override_key;
 mod reader;
 mod replicas;
@@ -30,12 +31,14 @@ use anabranch_sim::Limits;
 use anabranch_units::Duration;
 
 use crate::metrics::Window;
-use document::{Document, Node};
+use document::Document;
 use files::{Beside, Files};
+use node::Node;
 use reader::{Read, Table, text};
 use shape::{Key, Shape};
 
 pub use algorithms::Algorithms;
+pub(crate) use algorithms::{scheduler_by_name, unknown_scheduler};
 pub use emulated::{EmulatedRoute, NotEmulated, NotOneLink};
 pub use error::ScenarioError;
 pub use expect::Expectation;
@@ -43,7 +46,6 @@ pub use flow::{
     AdaptiveSpec, BARE_SENDER, BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec,
     RawSpec, SENDER_RULES, SenderRuleEntry, ShortSpec,
 };
-pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
 pub use network::{NetworkText, network_text};
 pub use schema::schema;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::change::unsent_bytes;
 use crate::discipline::{Ledger, Queue, QueueDiscipline, Refused};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
+use crate::moves::unsent_bytes;
 use crate::packet::Packet;
 use crate::queue::Load;
 use crate::statistics::QueueStatistics;

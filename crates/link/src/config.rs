@@ -2,12 +2,11 @@
 
 use core::fmt;
 
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::detour::DetourModel;
 use crate::discipline::Discipline;
 use crate::jitter::{JitterAmount, JitterModel, JitterOrder};
-use crate::link::Link;
 use crate::loss::LossModel;
 use crate::queue::QueueLimit;
 use crate::trace::Trace;
@@ -86,25 +85,7 @@ impl LinkConfig {
         config
     }
 
-    /// Builds an idle link. Its random numbers come from `seed` alone.
-    ///
-    /// # Errors
-    /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
-    pub fn build(&self, seed: Seed) -> Result<Link, LinkConfigError> {
-        self.check()?;
-        Ok(Link::new(self, seed))
-    }
-
-    /// Returns an idle link whose rate, delay and losses may change while it runs.
-    ///
-    /// # Errors
-    /// As [`build`](Self::build).
-    pub fn build_changeable(&self, seed: Seed) -> Result<Link, LinkConfigError> {
-        self.check()?;
-        Ok(Link::changeable(self, seed))
-    }
-
-    fn check(&self) -> Result<(), LinkConfigError> {
+    pub(crate) fn check(&self) -> Result<(), LinkConfigError> {
         if let Some(probability) = self.loss.invalid_probability() {
             return Err(LinkConfigError::Probability(probability));
         }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use crate::change::{Moved, take_move};
 use crate::detour::{Detour, DetourModel};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
 use crate::jitter::{Jitter, JitterModel};
+use crate::moves::{Moved, take_move};
 use crate::packet::Packet;
 use crate::schedule::Schedule;
 

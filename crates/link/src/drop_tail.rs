@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::change::{Moved, take_move, unsent_bytes};
 use crate::delay::Delay;
 use crate::discipline::Ledger;
 use crate::element::{DropCause, Dropped, Element};
 use crate::forecast::{Departure, Forecast};
 use crate::loss::Loss;
+use crate::moves::{Moved, take_move, unsent_bytes};
 use crate::packet::Packet;
 use crate::queue::{Capacity, Load, QueueLimit};
 use crate::schedule::Schedule;

@@ -59,6 +59,7 @@ mod forecast;
 mod jitter;
 mod link;
 mod loss;
+mod moves;
 mod outage;
 mod packet;
 mod queue;

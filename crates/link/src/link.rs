@@ -7,7 +7,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 use crate::bottleneck::Bottleneck;
 use crate::chain::Chain;
 use crate::change::LinkChange;
-use crate::config::LinkConfig;
+use crate::config::{LinkConfig, LinkConfigError};
 use crate::delay::Delay;
 use crate::drop_tail::DropTail;
 use crate::element::{DropCause, Dropped, Element};
@@ -366,5 +366,48 @@ impl Element for Link {
 
     fn earliest_exit(&self, entry: Instant) -> Instant {
         Link::earliest_exit(self, entry)
+    }
+}
+
+impl LinkConfig {
+    /// Builds an idle link. Its random numbers come from `seed` alone.
+    ///
+    /// # Errors
+    /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
+    pub fn build(&self, seed: Seed) -> Result<Link, LinkConfigError> {
+        self.check()?;
+        Ok(Link::new(self, seed))
+    }
+
+    /// Returns an idle link whose rate, delay and losses may change while it runs.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_changeable(&self, seed: Seed) -> Result<Link, LinkConfigError> {
+        self.check()?;
+        Ok(Link::changeable(self, seed))
+    }
+}
+
+impl Link {
+    /// Applies a change at `now`. The link must have been built by
+    /// [`LinkConfig::build_changeable`](crate::LinkConfig::build_changeable).
+    ///
+    /// # Errors
+    /// The change is not valid for this link; nothing has changed.
+    pub fn change(&mut self, now: Instant, change: LinkChange) -> Result<(), LinkConfigError> {
+        if let LinkChange::Loss(model) = change
+            && let Some(probability) = model.invalid_probability()
+        {
+            return Err(LinkConfigError::Probability(probability));
+        }
+        if let LinkChange::Delay(delay) = change {
+            let needed = self.delay_mut().max_advance();
+            if delay < needed {
+                return Err(LinkConfigError::JitterExceedsDelay { delay, needed });
+            }
+        }
+        self.apply(now, change);
+        Ok(())
     }
 }

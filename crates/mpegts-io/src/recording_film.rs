@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::io;
 
 use anabranch_units::{Duration, Instant};
-use anabranch_video::mpeg_ts::VideoCodec;
+use anabranch_video::mpeg_ts::{TICKS_PER_SECOND, VideoCodec};
 use anabranch_viewers::fragments;
-use anabranch_viewers::samples::{Format, Kind, Sample, Sampler, TICKS_PER_SECOND};
+use anabranch_viewers::samples::{Format, Kind, Sample, Sampler};
 
 /// Time for which a film waits for its first frame of sound, if the stream's tables name a sound.
 const SOUND_WAIT: u64 = TICKS_PER_SECOND;

@@ -19,6 +19,7 @@
 //! | `chunks.rs` | bytes for a reader; short messages share memory |
 //! | `peer_ids.rs` | the streams that the peer has opened, though messages overtake one another |
 //! | `message.rs` | messages as bytes |
+//! | `violation.rs` | violations of the protocol by a peer |
 //!
 //! Streams and their windows are like QUIC's (RFC 9000 §2–4). They run over messages like SCTP's,
 //! which may arrive in any order (RFC 9260 §6.6).
@@ -31,8 +32,10 @@ mod peer_ids;
 mod receive;
 mod send;
 mod session_window;
+mod violation;
 
 pub use limits::Limits;
 pub use message::{MAX_HEADER_BYTES, StreamId};
-pub use mux::{Event, Mux, OpenError, Role, StreamError, Violation};
+pub use mux::{Event, Mux, OpenError, Role, StreamError};
 pub use session_window::Budget;
+pub use violation::Violation;

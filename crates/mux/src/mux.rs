@@ -11,6 +11,7 @@ use crate::peer_ids::{PeerIds, Seen};
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
 use crate::session_window::{Budget, SessionWindow};
+use crate::violation::Violation;
 
 /// Role of this end in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,26 +60,6 @@ pub enum OpenError {
     /// The session is over.
     #[error("the session is over")]
     SessionOver,
-}
-
-/// Violations of the protocol by the peer. The session cannot continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
-    /// Bytes that are no message, or that belong to a stream that only this end may open.
-    #[error("a message that means nothing")]
-    Meaningless,
-    /// More than the window allows.
-    #[error("more than a stream's window allows")]
-    WindowExceeded,
-    /// Repeated bytes, or bytes behind the end.
-    #[error("bytes that contradict others of their stream")]
-    Contradiction,
-    /// Streams far ahead of others whose messages have not arrived.
-    #[error("too many streams at once")]
-    TooManyStreams,
-    /// More messages beyond gaps than a network leaves.
-    #[error("too many gaps in the streams")]
-    TooManyGaps,
 }
 
 /// Number of streams whose sendable bytes are counted: more streams are busy enough in any case.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::chunks::Chunks;
-use crate::mux::Violation;
+use crate::violation::Violation;
 
 /// Bytes that have arrived and are unread.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::mux::Violation;
+use crate::violation::Violation;
 
 /// Memory that the sessions of a program share. It is for arrived bytes, beyond the least that each
 /// session has, and the same amount for unsent bytes.

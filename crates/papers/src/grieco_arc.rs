@@ -10,7 +10,8 @@ mod setup;
 mod ten_flows;
 mod wireless;
 
-use super::claim::{Algorithms, Case, Claim, Paper};
+use super::case::{Algorithms, Case};
+use super::claim::{Claim, Paper};
 use super::record::{RunRecord, Span};
 use anabranch_lab::metrics::FlowSeries;
 

@@ -4,9 +4,10 @@ use std::fmt::{self, Write};
 
 mod finding;
 
+use super::finding::Finding;
 use super::judgement::Verdict;
 use super::provenance::COMMIT;
-use super::report::{COLUMNS, Finding, against_control, control_sentence, counts, headlines};
+use super::report::{COLUMNS, against_control, control_sentence, counts, headlines};
 use anabranch_lab::escape;
 
 use finding::write_finding;

@@ -23,7 +23,8 @@ mod together;
 mod viewer;
 mod windows;
 
-use super::claim::{Algorithms, Case, Claim, Paper};
+use super::case::{Algorithms, Case};
+use super::claim::{Claim, Paper};
 use super::sweep::{Dimension, Space, Value};
 
 const PAPER: Paper = Paper {

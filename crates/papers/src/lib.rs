@@ -7,9 +7,11 @@
 
 mod beside;
 mod cache;
+mod case;
 mod charts;
 mod claim;
 mod evidence;
+mod finding;
 mod fingerprint;
 mod grieco_arc;
 mod html;
@@ -29,17 +31,17 @@ mod zhang_delay_bbr;
 mod zhang_multipath;
 
 pub use cache::{Cache, RUN_CODE};
-pub use claim::{Algorithms, Basis, Case, Claim, Forms, Paper, Subject, Swap};
+pub use case::{Algorithms, Case, Forms};
+pub use claim::{Basis, Claim, Paper, Subject, Swap};
 pub use evidence::Evidence;
+pub use finding::{AsPublished, Column, Columns, Finding, Others};
 pub use fingerprint::fingerprint;
 pub use html::{PageOptions, findings_html};
 pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
-pub use others::{Others, try_others};
+pub use others::try_others;
 pub use provenance::{COMMIT, RunProvenance};
 pub use record::{Points, RunRecord, Span};
-pub use report::{
-    AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,
-};
+pub use report::{FINDINGS_SCHEMA, findings_json, findings_table};
 pub use study::{Study, StudyError, StudyOptions};
 
 /// Returns every claim, paper by paper.

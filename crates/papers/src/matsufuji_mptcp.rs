@@ -16,7 +16,8 @@ mod tests;
 mod together;
 mod variants;
 
-use super::claim::{Algorithms, Claim, Paper};
+use super::case::Algorithms;
+use super::claim::{Claim, Paper};
 
 const PAPER: Paper = Paper {
     key: "matsufuji",

@@ -2,8 +2,9 @@
 //! This is no paper's claim, but a check that our algorithms are those that others call by these
 //! names.
 
+use super::case::{Algorithms, Case};
 use super::charts::sending_rates;
-use super::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
+use super::claim::{Basis, Claim, Paper, Subject};
 use super::evidence::Evidence;
 use super::judgement::{Judgement, Measured, Samples};
 use super::record::{RunRecord, Span};

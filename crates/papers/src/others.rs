@@ -7,8 +7,8 @@
 use anabranch_lab::Progress;
 
 use super::claim::{Basis, Claim, Subject, Swap};
+use super::finding::{Columns, Finding, Others};
 use super::judgement::Verdict;
-use super::report::{Columns, Finding};
 use super::study::{Study, StudyError, StudyOptions};
 
 /// Substitutes for a claim's controller.
@@ -31,27 +31,6 @@ const SCHEDULERS: [&str; 8] = [
 const MOST_RUNS: usize = 100;
 /// Seeds of each. The rows show the number that pass, which hardly depends on the seeds.
 const SEEDS: u64 = 2;
-
-/// Other algorithms that were tried in a claim, and those for which it holds as well.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Others {
-    /// All that were tried.
-    pub tried: Vec<&'static str>,
-    /// All that pass.
-    pub passed: Vec<&'static str>,
-}
-
-impl Others {
-    /// Returns the result in words: "cubic, vegas (2 of 8)".
-    pub fn text(&self) -> String {
-        let (passed, tried) = (self.passed.len(), self.tried.len());
-        if self.passed.is_empty() {
-            format!("none of {tried}")
-        } else {
-            format!("{} ({passed} of {tried})", self.passed.join(", "))
-        }
-    }
-}
 
 /// Returns the substitutes for a subject.
 fn others_of(subject: Subject) -> impl Iterator<Item = &'static str> {

@@ -6,7 +6,8 @@ mod even_frames;
 mod experiment;
 mod scenarios;
 
-use super::claim::{Algorithms, Claim, Paper};
+use super::case::Algorithms;
+use super::claim::{Claim, Paper};
 
 const PAPER: Paper = Paper {
     key: "own",

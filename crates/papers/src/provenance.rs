@@ -3,7 +3,7 @@
 use anabranch_lab::{Chart, Scenario, Shade};
 use serde::Serialize;
 
-use super::claim::{Algorithms, Case};
+use super::case::{Algorithms, Case};
 
 /// Commit of the program, if it was built from a repository in the release profile.
 pub const COMMIT: Option<&str> = option_env!("ANABRANCH_COMMIT");

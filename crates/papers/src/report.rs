@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
+use super::claim::{Basis, Subject};
+use super::finding::{Column, Finding, Others};
 use super::fingerprint::fingerprint;
-use super::judgement::{Expect, Judged, Judgement, Measured, Verdict};
-use super::others::Others;
+use super::judgement::{Expect, Measured, Verdict};
 use super::provenance::{COMMIT, RunProvenance};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
@@ -13,112 +13,6 @@ use anabranch_lab::{Spread, grid};
 /// Version of the JSON form. A version may add fields, but never removes one or changes its
 /// meaning.
 pub const FINDINGS_SCHEMA: &str = "anabranch-findings/1";
-
-/// A claim and its verdict with the program's default algorithm.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The claim.
-    pub claim: &'static Claim,
-    /// Verdict.
-    pub judged: Judged,
-    /// Verdict with the paper's algorithm, if the program's is another.
-    pub as_published: Option<AsPublished>,
-    /// Verdict with the paper's algorithm on our endpoint, if that can differ.
-    pub on_our_endpoint: Option<Judged>,
-    /// Other algorithms that were tried in the place of its subject.
-    pub others: Option<Others>,
-}
-
-/// Verdict on a claim with the paper's algorithm as published.
-#[derive(Clone, Debug)]
-pub struct AsPublished {
-    /// Name of the published algorithm.
-    pub controller: &'static str,
-    /// Verdict.
-    pub judged: Judged,
-}
-
-/// Algorithm and endpoint that a verdict is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// The paper's, as published, on a bare endpoint.
-    Published,
-    /// The same on our endpoint.
-    PublishedOnOurs,
-    /// Ours.
-    Ours,
-}
-
-/// Columns that a study fills in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Columns {
-    /// Each claim also with the published form of the paper's algorithm, on both endpoints.
-    Both,
-    /// Each claim only with its own subject, or the swapped one.
-    AsNamed,
-}
-
-impl AsPublished {
-    pub(super) fn new(forms: &Forms, mut judged: Judged) -> AsPublished {
-        forms.why.clone_into(&mut judged.judgement.why);
-        forms.ablation.clone_into(&mut judged.judgement.ablation);
-        AsPublished {
-            controller: forms.published,
-            judged,
-        }
-    }
-}
-
-impl Finding {
-    pub(super) fn new(
-        claim: &'static Claim,
-        judged: Judged,
-        as_published: Option<AsPublished>,
-        on_our_endpoint: Option<Judged>,
-    ) -> Finding {
-        Finding {
-            claim,
-            judged,
-            as_published,
-            on_our_endpoint,
-            others: None,
-        }
-    }
-
-    /// Returns the verdict of a column; `None` if the claim has no such column. A published
-    /// algorithm that is run unchanged has no second form, and our own experiments have no
-    /// published one.
-    pub fn column(&self, column: Column) -> Option<&Judged> {
-        let default = Some(&self.judged);
-        let is_own = self.claim.paper.algorithms == Algorithms::Own;
-        match (column, &self.as_published) {
-            (Column::PublishedOnOurs, _) => self.on_our_endpoint.as_ref(),
-            (Column::Published, Some(published)) => Some(&published.judged),
-            (Column::Ours, Some(_)) => default,
-            (Column::Published, None) => default.filter(|_| !is_own),
-            (Column::Ours, None) => default.filter(|_| is_own),
-        }
-    }
-
-    /// Returns the reason for which a column differs or cannot be known, and the experiment that
-    /// tests it; `None` if the claim holds there.
-    pub fn why(&self, column: Column) -> Option<String> {
-        let judged = self.column(column)?;
-        let Judgement { why, ablation, .. } = &judged.judgement;
-        if judged.verdict == Verdict::Holds || why.is_empty() {
-            return None;
-        }
-        Some(if ablation.is_empty() {
-            format!("{why} No ablation tests this explanation.")
-        } else {
-            format!("{why} Ablation: {ablation}")
-        })
-    }
-
-    fn verdict(&self, column: Column) -> Option<Verdict> {
-        Some(self.column(column)?.verdict)
-    }
-}
 
 /// Columns and their names in reports.
 pub(super) const COLUMNS: [(Column, &str); 3] = [

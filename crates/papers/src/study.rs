@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anabranch_units::Duration;
 
 use super::cache::Cache;
-use super::claim::{Algorithms, Case, Claim, Forms, Swap};
+use super::case::{Algorithms, Case, Forms};
+use super::claim::{Claim, Swap};
 use super::evidence::Evidence;
+use super::finding::{AsPublished, Columns, Finding};
 use super::judgement::{Judged, Judgement, WithoutChance};
 use super::provenance::{Command, RunProvenance, shade_outages};
 use super::record::RunRecord;
-use super::report::{AsPublished, Columns, Finding};
 use super::sequential::{is_settled, looks};
-use anabranch_lab::{Progress, RunError, Watched, in_parallel, run_watched};
-use anabranch_lab::{Scenario, ScenarioError};
+use anabranch_lab::{
+    Progress, RunError, Scenario, ScenarioError, Watched, in_parallel, run_watched,
+};
 
 /// Options of a test of claims.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
 
-use super::claim::Case;
+use super::case::Case;
 use super::judgement::{Expect, Judgement, Measured, Samples};
 
 /// Least share of the points for a claim to hold.

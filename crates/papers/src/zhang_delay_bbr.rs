@@ -19,7 +19,8 @@ mod setup;
 mod startup;
 mod utilisation;
 
-use super::claim::{Algorithms, Case, Claim, Forms, Paper};
+use super::case::{Algorithms, Case, Forms};
+use super::claim::{Claim, Paper};
 use super::record::Span;
 
 pub(super) const PAPER: Paper = Paper {

@@ -11,7 +11,8 @@ mod underload;
 mod water;
 mod zhu;
 
-use super::claim::{Case, Claim};
+use super::case::Case;
+use super::claim::Claim;
 use super::record::RunRecord;
 use super::zhang_delay_bbr::PAPER;
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::controller::Maker;
 use crate::errors;
-use crate::runs::take_failure;
+use crate::failures::take_failure;
 
 /// Plays random steps to instances of a controller; `make` makes one. Each of `cases` has steps of
 /// its own.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::Failure;
 use crate::feedback::{NativeConfig, NativeFeedback};
-use crate::runs::{fail, has_failed};
+use crate::failures::{fail, has_failed};
 
 /// A class or function of Python that makes an algorithm's instances.
 #[derive(Debug)]

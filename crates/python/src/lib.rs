@@ -11,6 +11,7 @@ mod contract;
 mod controller;
 mod env;
 mod errors;
+mod failures;
 mod feedback;
 mod meanings;
 mod measured;

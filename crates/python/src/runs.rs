@@ -1,6 +1,5 @@
 //! Runs of scenarios on all cores, which Python may interrupt.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,6 +16,7 @@ use pyo3::types::PyDict;
 use crate::builder::Builder;
 use crate::columns::TABLES;
 use crate::errors::{self, Failure};
+use crate::failures::{has_failed, take_failure};
 use crate::measured::{Measured, OneRun};
 use crate::recording::{Recording, Traces};
 use crate::scenario::NativeScenario;
@@ -25,28 +25,6 @@ use crate::table::{NativeTable, Tables};
 
 /// Interval of questions for signals and of reports of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-thread_local! {
-    /// First exception of an algorithm in Python in the run of this thread.
-    static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
-}
-
-/// Records the exception of an algorithm, which ends the run of this thread.
-pub(crate) fn fail(failure: Failure) {
-    FAILURE.with_borrow_mut(|first| {
-        first.get_or_insert(failure);
-    });
-}
-
-/// Whether an algorithm has failed in the run of this thread.
-pub(crate) fn has_failed() -> bool {
-    FAILURE.with_borrow(Option::is_some)
-}
-
-/// Returns the exception of the run of this thread, and forgets it.
-pub(crate) fn take_failure() -> Option<Failure> {
-    FAILURE.take()
-}
 
 /// Reason for which a run has no outcome.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::controller::Maker;
-use crate::runs::has_failed;
+use crate::failures::has_failed;
 
 /// A packet that waits for a path.
 ///

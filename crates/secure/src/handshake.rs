@@ -39,10 +39,9 @@ mod responder;
 mod screen;
 
 use snow::HandshakeState;
-use snow::params::NoiseParams;
 use zeroize::Zeroize;
 
-use crate::keys::SecretKey;
+use crate::keys::{SecretKey, noise_params};
 use crate::kind::RESPONSE_INDEX_AT;
 use crate::mac::{MAC_BYTES, Mac};
 use crate::packet::{Agreement, Session};
@@ -65,7 +64,6 @@ pub const RESPONSE_BYTES: usize = RESPONSE_NOISE_AT + RESPONSE_NOISE_BYTES + RES
 /// versions cannot have a session.
 pub const VERSION: u8 = 4;
 
-const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Name and [`VERSION`]: transcripts of different versions differ from the first hash on. The
 /// version also fixes AES-256-GCM, and how its keys follow one another.
 const PROLOGUE: &[u8] = b"anabranch 4";
@@ -99,12 +97,6 @@ pub struct Agreed {
     /// Whether the responder had a session of the same kind with the initiator, so that it was not
     /// restarted since.
     pub had_session: bool,
-}
-
-pub(crate) fn noise_params() -> NoiseParams {
-    NOISE_PROTOCOL
-        .parse()
-        .expect("snow knows its own name for Noise IK")
 }
 
 fn builder(local: &SecretKey) -> snow::Builder<'_> {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use snow::params::DHChoice;
+use snow::params::{DHChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::Dh;
 use thiserror::Error;
@@ -11,6 +11,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::text::{self, DecodeError, ENCODED_CHARACTERS};
 
+/// Handshake whose keys these are.
+const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const PUBLIC_PREFIX: &str = "abpub_";
 const SECRET_PREFIX: &str = "absec_";
 
@@ -99,7 +101,7 @@ impl SecretKey {
     /// # Panics
     /// If the operating system has no randomness.
     pub fn generate() -> Self {
-        let mut pair = snow::Builder::new(crate::handshake::noise_params())
+        let mut pair = snow::Builder::new(noise_params())
             .generate_keypair()
             .expect("the operating system's random generator failed");
         let mut secret = SecretKey(Box::default());
@@ -248,6 +250,13 @@ fn x25519() -> Box<dyn Dh> {
     DefaultResolver
         .resolve_dh(&DHChoice::Curve25519)
         .expect("snow is built with its X25519 implementation")
+}
+
+/// Returns the parameters of the handshake in which the keys are used.
+pub(crate) fn noise_params() -> NoiseParams {
+    NOISE_PROTOCOL
+        .parse()
+        .expect("snow knows its own name for Noise IK")
 }
 
 #[cfg(test)]

@@ -13,59 +13,10 @@ use crate::endpoint::Endpoint;
 use crate::generator::Generator;
 use crate::groups::{Division, MAX_GROUPS};
 use crate::head_of_line::HeadOfLine;
+use crate::ids::{FlowId, RouteId, Side};
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
 use crate::timer_queue::TimerQueue;
-use crate::topology::RouteId;
-
-/// Identifies a flow of a [`World`](crate::World).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FlowId(pub u32);
-
-impl FlowId {
-    /// Returns the flow's number, for indexing.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Direction of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// Sender to receiver: data, padding and path challenges.
-    Forward,
-    /// Receiver to sender: feedback.
-    Reverse,
-}
-
-impl Direction {
-    pub(crate) const BOTH: [Direction; 2] = [Direction::Forward, Direction::Reverse];
-}
-
-/// One of a flow's two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Side {
-    Sender,
-    Receiver,
-}
-
-impl Side {
-    /// Returns the direction of this end's datagrams.
-    pub(crate) const fn direction(self) -> Direction {
-        match self {
-            Side::Sender => Direction::Forward,
-            Side::Receiver => Direction::Reverse,
-        }
-    }
-
-    /// Returns the recipient of such datagrams.
-    pub(crate) const fn receiving(direction: Direction) -> Side {
-        match direction {
-            Direction::Forward => Side::Receiver,
-            Direction::Reverse => Side::Sender,
-        }
-    }
-}
 
 /// A flow of media, or of a stream's bytes.
 #[derive(Debug)]

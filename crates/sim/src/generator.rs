@@ -2,7 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
-use crate::topology::RouteId;
+use crate::ids::RouteId;
 
 /// A flow of raw datagrams along a route's forward links: no endpoint, no feedback.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use crate::flow::{Direction, Side};
+use crate::ids::{Direction, Side};
 
 /// Division of the flows' ends into groups, each of which is at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use anabranch_units::{Ecn, Instant};
 
-use crate::flow::{FlowId, Side};
-use crate::topology::LinkId;
+use crate::ids::{FlowId, LinkId, Side};
 
 /// A datagram that reaches the end of its route.
 #[derive(Clone, Copy, Debug)]

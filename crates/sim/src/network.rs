@@ -14,11 +14,11 @@ pub(crate) use self::forecast::RouteForecast;
 use self::inbound::{InboundLinks, LinkState};
 pub(crate) use self::traffic::{Datagram, Lanes, Traffic};
 use crate::event_queue::Alarm;
-use crate::flow::{Direction, FlowId, Side};
 use crate::groups::{Division, Group, MAX_GROUPS, Window};
+use crate::ids::{Direction, FlowId, LinkId, RouteId, Side};
 use crate::mailboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
-use crate::topology::{LinkId, Route, RouteId};
+use crate::topology::Route;
 
 /// Numbers of datagrams by outcome. Every sent datagram is delivered, dropped or in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

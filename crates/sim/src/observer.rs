@@ -4,8 +4,7 @@ use anabranch_core::{PathId, PathState, SendReason};
 use anabranch_link::DropCause;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use crate::flow::{Direction, FlowId};
-use crate::topology::LinkId;
+use crate::ids::{Direction, FlowId, LinkId};
 
 /// Receiver of every event. All methods do nothing unless overridden. Calls are resolved at compile
 /// time, so that unobserved events cost nothing.

@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use crate::event_queue::{Alarm, EventQueue};
-use crate::flow::FlowId;
+use crate::ids::FlowId;
 
 /// Timers of one group's ends, by flow. Arrivals from the network are not included.
 #[derive(Debug, Default)]

@@ -1,28 +1,6 @@
-//! Names of links and routes, and the hops of a route.
+//! The hops of a route.
 
-use crate::flow::Direction;
-
-/// Identifies a link of a [`World`](crate::World): one direction of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub u32);
-
-impl LinkId {
-    /// Returns the link's number, for indexing.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Identifies a route of a [`World`](crate::World).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RouteId(pub u32);
-
-impl RouteId {
-    /// Returns the route's number, for indexing.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+use crate::ids::{Direction, LinkId};
 
 /// The links that packets pass, in order, from sender to receiver and back.
 #[derive(Clone, Debug)]

@@ -19,14 +19,15 @@ use self::lane::{Lane, Watched, lane_of};
 use self::threads::{Here, Mover, with_helpers};
 use crate::application::Application;
 use crate::endpoint::Endpoint;
-use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
+use crate::flow::{End, Flow, FlowConfig, Flows, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::groups::{Division, Group, MAX_GROUPS, Progress};
+use crate::ids::{FlowId, LinkId, RouteId, Side};
 use crate::limits::{Limits, ReachedLimit};
 use crate::network::{Network, PacketCounts, Traffic};
 use crate::observer::Observer;
 use crate::oracle;
-use crate::topology::{LinkId, Route, RouteId};
+use crate::topology::Route;
 use crate::trace_hash::TraceHash;
 
 /// Links, routes over them, and flows that use these, in virtual time.

@@ -31,8 +31,8 @@ mod srt;
 mod wire;
 
 pub use names::SECRET_BYTES;
-pub use places::{MAX_GROUPS, MAX_GROUPS_OF_NETWORK};
-pub use receiver::{Event, GroupId, LinkSummary, MAX_LINKS, Receiver, Taken};
+pub use places::{GroupId, MAX_GROUPS, MAX_GROUPS_OF_NETWORK};
+pub use receiver::{Event, LinkSummary, MAX_LINKS, Receiver, Taken};
 pub use sender::{
     LinkCounters, LinkId, LinkOptions, LinkReport, LinkState, Sender, SenderCounters, SenderEvent,
     Transmit,

@@ -2,8 +2,6 @@
 
 use anabranch_units::{Duration, Instant, Limits, Network, Place, Rate, gives_way};
 
-use crate::receiver::GroupId;
-
 /// Maximum number of groups, of about 1 kB and a socket each. The SRT listener accepts 64 of them.
 pub const MAX_GROUPS: usize = 256;
 /// Maximum number of groups of one network. Carriers' NAT gives many customers one address.
@@ -58,6 +56,10 @@ pub(crate) fn given_up(
 /// The error that every group has a better right to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoPlace;
+
+/// Identifies a sender while it is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId(pub(crate) u64);
 
 #[cfg(test)]
 mod tests {

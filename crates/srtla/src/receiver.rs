@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_units::{Duration, Instant, Limiter, Place, Right};
 
 use crate::names::{Names, SECRET_BYTES};
-use crate::places::{self, FOUNDINGS, GroupPlace, MAX_GROUPS};
+use crate::places::{self, FOUNDINGS, GroupId, GroupPlace, MAX_GROUPS};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
 /// Maximum number of links of a sender.
@@ -24,10 +24,6 @@ const ANSWERS_PER_BYTE: u64 = 2;
 /// Maximum number of queued events; beyond it, the oldest are forgotten. One call makes a quarter
 /// of it at most.
 const MAX_EVENTS: usize = 4 * MAX_GROUPS * (MAX_LINKS + 1);
-
-/// Identifies a sender while it is registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GroupId(pub(crate) u64);
 
 /// Result of a datagram from a link.
 #[derive(Clone, Debug, PartialEq, Eq)]

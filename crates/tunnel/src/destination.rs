@@ -4,7 +4,8 @@ use core::fmt;
 use core::str::FromStr;
 use std::net::IpAddr;
 
-use super::reach::{Network, Reach};
+use super::network::Network;
+use super::reach::Reach;
 
 /// Hosts and ports that connections may lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]

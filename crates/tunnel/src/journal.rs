@@ -13,7 +13,7 @@ use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use tokio::time::Instant;
 
-use super::policy::Peer;
+use super::peer::Peer;
 
 /// Time between two lines about the refusals of a peer.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);

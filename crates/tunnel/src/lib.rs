@@ -6,7 +6,9 @@
 //! | `request.rs` | the request of a new stream, and its answer |
 //! | `streams.rs` | the server's end of streams |
 //! | `policy.rs` | permitted targets of streams and flows |
+//! | `peer.rs` | peers that may use a tunnel |
 //! | `destination.rs` | rules for destinations |
+//! | `network.rs` | networks of addresses |
 //! | `reach.rs` | special addresses, which a rule must name |
 //! | `journal.rs` | a record of connections and refusals |
 //! | `resolver.rs` | the addresses of names, with a bound for each peer |
@@ -21,6 +23,8 @@ mod connection;
 mod destination;
 pub mod http;
 mod journal;
+mod network;
+mod peer;
 pub mod policy;
 pub mod proxy;
 mod reach;
@@ -40,7 +44,8 @@ use std::io;
 use tokio::runtime::{Builder, Runtime};
 
 pub use destination::{Destination, Target};
-pub use policy::{Peer, Policy};
+pub use peer::Peer;
+pub use policy::Policy;
 
 /// Starts the runtime for tasks that move bytes. One thread is enough, since sessions have their
 /// own.

@@ -13,6 +13,7 @@ use anabranch_secure::PublicKey;
 
 use super::destination::{Destination, Target};
 use super::journal::Journal;
+use super::peer::Peer;
 use super::reach::{CurrentSurroundings, Reach};
 use super::request::Answer;
 use super::resolver::Resolver;
@@ -34,17 +35,6 @@ pub struct Policy {
     resolver: Resolver,
     surroundings: CurrentSurroundings,
     journal: Journal,
-}
-
-/// A peer that may use the tunnel.
-#[derive(Clone, Debug)]
-pub struct Peer {
-    /// Its public key.
-    pub key: PublicKey,
-    /// Its name in messages.
-    pub name: String,
-    /// Rules of this peer alone; `None`: those of all peers without their own.
-    pub connect: Option<Vec<Destination>>,
 }
 
 /// A request that a rule may permit.

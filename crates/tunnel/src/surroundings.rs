@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::reach::Network;
+use crate::network::Network;
 
 /// Table of IPv4 routes: those of all routing tables, with scope and type.
 const IPV4_ROUTES: &str = "/proc/net/fib_trie";

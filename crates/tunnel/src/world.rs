@@ -16,7 +16,8 @@ use anabranch_units::DataRate;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::connection::{Connection, Dialer};
-use super::policy::{Peer, Policy};
+use super::peer::Peer;
+use super::policy::Policy;
 use super::proxy::{self, Protocol};
 use super::{Target, streams};
 use memory::{Memory, Targets};

@@ -11,6 +11,7 @@ mod tables;
 mod timeline;
 mod writer;
 
+pub use clock::TICKS_PER_SECOND;
 pub use elementary::{ElementaryReader, ElementaryUnit, Track};
 pub use pictures::{ExtractedPicture, PictureExtractor};
 pub use splitter::{MAX_UNIT_LEN, PictureProgress, TransportUnit, TransportUnitSplitter};

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::fragments;
-use crate::samples::{Format, Kind, Sample, TICKS_PER_SECOND};
+use crate::samples::{Format, Kind, Sample};
+use anabranch_video::mpeg_ts::TICKS_PER_SECOND;
 
 /// Most viewers of one stream as a film.
 pub(crate) const MAX_FILMS_OF_STREAM: usize = 8;

@@ -4,8 +4,9 @@
 use anabranch_video::parameters::{Parameters, nal_units};
 use bytes::Bytes;
 
-use crate::samples::{Format, Kind, Sample, TICKS_PER_SECOND};
+use crate::samples::{Format, Kind, Sample};
 use crate::sound::Sound;
+use anabranch_video::mpeg_ts::TICKS_PER_SECOND;
 
 const VIDEO_TRACK: u32 = 1;
 const AUDIO_TRACK: u32 = 2;

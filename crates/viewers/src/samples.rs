@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::annex_b;
-use anabranch_video::mpeg_ts::{AudioCodec, ElementaryReader, ElementaryUnit, Track, VideoCodec};
+use anabranch_video::mpeg_ts::{
+    AudioCodec, ElementaryReader, ElementaryUnit, TICKS_PER_SECOND, Track, VideoCodec,
+};
 use anabranch_video::parameters::Parameters;
 
 use crate::sound::{self, Sound};
 
-/// Ticks of the clock of MPEG-TS in a second.
-pub const TICKS_PER_SECOND: u64 = 90_000;
 /// Values of a timestamp in MPEG-TS, which has 33 bits.
 const TIMESTAMPS: u64 = 1 << 33;
 /// Step between two timestamps of a stream beyond which a new clock has begun. Chosen: longer than

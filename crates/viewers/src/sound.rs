@@ -1,9 +1,7 @@
 //! Frames of sound inside a PES packet: AAC behind ADTS headers (ISO/IEC 13818-7 §6.2), and Opus
 //! behind the control headers of its mapping to MPEG-TS (ETSI TS 103 491 §4; as ffmpeg writes it).
 
-use anabranch_video::mpeg_ts::AudioCodec;
-
-use crate::samples::TICKS_PER_SECOND;
+use anabranch_video::mpeg_ts::{AudioCodec, TICKS_PER_SECOND};
 
 /// Layout of a sound that browsers can play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,9 @@ use str0m::net::{DatagramSend, Protocol, Receive};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
 
 use crate::refusal::Refusal;
-use crate::samples::{Format, Kind, Sample, TICKS_PER_SECOND};
+use crate::samples::{Format, Kind, Sample};
 use crate::sound::Sound;
+use anabranch_video::mpeg_ts::TICKS_PER_SECOND;
 
 /// Most viewers of one stream by WebRTC (chosen: 6 Mbit/s each are 48 Mbit/s).
 pub const MAX_VIEWERS_OF_STREAM: usize = 8;

@@ -2,9 +2,8 @@
 
 use anabranch_units::Instant;
 
-use super::sender::{
-    RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window, is_round_trip,
-};
+use super::receiver::is_round_trip;
+use super::sender::{RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window};
 use crate::rate_use::USED_SHARE;
 
 /// `ssmult_`.

@@ -9,7 +9,6 @@ use anabranch_units::{Duration, Instant};
 use super::Profile;
 use super::equation::Equation;
 use super::loss_history::LossHistory;
-use super::sender::is_round_trip;
 
 /// Path parameters that the receiver learns from data packets.
 #[derive(Clone, Copy, Debug)]
@@ -302,4 +301,11 @@ impl Receiver {
         let rate = rate.max(least);
         1.0 / path.equation.loss_event_rate(rate, path.rtt, path.timeout)
     }
+}
+
+/// Whether `span` is the time between two reports, which come a round trip apart. The peer learns
+/// only of changes above an eighth.
+pub(super) fn is_round_trip(span: Duration, rtt: f64) -> bool {
+    const MIN_SHARE: f64 = 0.85;
+    span.as_secs_f64() >= MIN_SHARE * rtt
 }

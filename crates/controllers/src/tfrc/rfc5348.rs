@@ -3,9 +3,8 @@
 use anabranch_units::Instant;
 
 use super::MAX_BACKOFF_SECONDS;
-use super::sender::{
-    RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window, is_round_trip,
-};
+use super::receiver::is_round_trip;
+use super::sender::{RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window};
 
 #[derive(Debug)]
 pub(super) struct Rfc5348 {

@@ -100,10 +100,3 @@ pub(super) trait Sender: Debug + Send {
 pub(super) fn initial_window(segment_bytes: f64) -> f64 {
     (4.0 * segment_bytes).min((2.0 * segment_bytes).max(4_380.0))
 }
-
-/// Whether `span` is the time between two reports, which come a round trip apart. The peer learns
-/// only of changes above an eighth.
-pub(super) fn is_round_trip(span: Duration, rtt: f64) -> bool {
-    const MIN_SHARE: f64 = 0.85;
-    span.as_secs_f64() >= MIN_SHARE * rtt
-}

@@ -13,10 +13,10 @@ use anyhow::ensure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::film::{Played, Setting, limit_of, play, wait_for_the_next_second};
+use super::films::{Film, World};
 use super::networks::Network;
 use super::player::{Playback, Player};
 use super::programs::make_film;
-use super::report::{Film, World};
 use super::rows::Row;
 use super::simulated;
 use crate::kernel::programs as controllers;

@@ -2,8 +2,8 @@
 
 use anabranch_papers::selected;
 
+use super::films::{Film, Group, World};
 use super::networks::Testbed;
-use super::report::{Film, World, group};
 
 /// Difference of rates that a figure shows.
 const VISIBLE: f64 = 0.02;
@@ -234,7 +234,7 @@ impl Video {
 
 impl Films<'_> {
     fn mean(&self, network: &str, row: &str, of: impl Fn(&Film) -> f64) -> Option<f64> {
-        group(self.films, self.world, network, row)?.mean(of)
+        Group::of(self.films, self.world, network, row)?.mean(of)
     }
 
     fn video(&self, network: &str, row: &str) -> Option<Video> {
@@ -275,7 +275,7 @@ fn uncoupled_are_better(films: &Films<'_>, network: &str) -> Option<Vec<Sentence
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::testing::film;
+    use super::super::films::testing::film;
     use super::*;
 
     fn of(paper: Testbed, id: &str, films: &[Film]) -> Judged {

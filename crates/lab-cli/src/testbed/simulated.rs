@@ -2,8 +2,8 @@
 
 use anabranch_lab::{RunOptions, run_outcomes};
 
+use super::films::{Film, World};
 use super::networks::Network;
-use super::report::{Film, World};
 use super::rows::Row;
 
 /// Plays films with a row's controller in the simulator, one for each seed.

@@ -1,8 +1,7 @@
 //! Metrics that can be expected, compared and tabulated, by name. To add one, add an entry to
 //! [`METRICS`].
 
-use super::phases::Phase;
-use super::statistics::{FlowStatistics, LinkStatistics, Statistics};
+use super::statistics::{FlowStatistics, LinkStatistics, Phase, Statistics};
 
 /// A number that a run measures.
 #[derive(Clone, Copy)]

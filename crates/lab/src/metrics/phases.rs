@@ -5,51 +5,11 @@ use std::collections::BTreeSet;
 
 use anabranch_sim::GeneratorRate;
 use anabranch_units::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 
 use super::rates::RateSeries;
-use super::statistics::FlowStatistics;
+use super::statistics::{FlowStatistics, Phase};
 use super::window::Window;
 use crate::scenario::{FlowKind, FlowSpec, Scenario};
-
-/// Part of a flow's time in which nothing changes on its links.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Phase {
-    /// Its beginning.
-    pub from_s: f64,
-    /// Its end.
-    pub to_s: f64,
-    /// Time from its beginning until the received rate, over 1 s, stayed within 25 % of its mean
-    /// over the phase's second half; `null`: it did not settle.
-    pub convergence_time_ms: Option<f64>,
-}
-
-impl Phase {
-    /// Returns the time that counts in means: a phase that does not settle takes all of its time.
-    fn counted_ms(&self) -> f64 {
-        let length_ms = (self.to_s - self.from_s) * 1e3;
-        self.convergence_time_ms.unwrap_or(length_ms)
-    }
-
-    /// Returns the mean convergence time of several phases.
-    pub(super) fn mean_ms(phases: &[Phase]) -> Option<f64> {
-        let sum: f64 = phases.iter().map(Phase::counted_ms).sum();
-        (!phases.is_empty()).then(|| sum / phases.len() as f64)
-    }
-
-    /// Returns the longest convergence time of several phases.
-    pub(super) fn longest_ms(phases: &[Phase]) -> Option<f64> {
-        phases.iter().map(Phase::counted_ms).max_by(f64::total_cmp)
-    }
-
-    /// Returns the share of phases that settle.
-    pub(super) fn settled_share(phases: &[Phase]) -> Option<f64> {
-        let settled = phases
-            .iter()
-            .filter(|phase| phase.convergence_time_ms.is_some());
-        (!phases.is_empty()).then(|| settled.count() as f64 / phases.len() as f64)
-    }
-}
 
 /// Records the phases of flows of adaptive media in their statistics.
 pub(super) fn record_phases(

@@ -2,9 +2,9 @@
 
 use anabranch_controllers::{CONTROLLERS, Controller, by_name};
 use anabranch_core::scheduler::SchedulerFactory;
+use anabranch_schedulers::SCHEDULERS;
+use anabranch_sim::{ORACLE, oracle};
 use anabranch_units::known_names;
-
-use super::flow::{scheduler_by_name, scheduler_names};
 
 /// Algorithms of another program, which a scenario may name beside the registered ones.
 #[derive(Clone, Debug, Default)]
@@ -51,4 +51,26 @@ impl Algorithms {
             format!("no scheduler is called {name:?}; known are {known}")
         })
     }
+}
+
+/// Returns all schedulers that a simulation can run: the registered ones, and the one that knows
+/// the network.
+pub(super) fn scheduler_names() -> Vec<String> {
+    let registered = SCHEDULERS.iter().map(|entry| entry.name);
+    registered.chain([ORACLE]).map(str::to_owned).collect()
+}
+
+/// Returns one of [`scheduler_names`] by its name.
+pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
+    match name {
+        ORACLE => Some(oracle()),
+        registered => anabranch_schedulers::by_name(registered).ok(),
+    }
+}
+
+/// Returns the message on a name that is none of [`scheduler_names`].
+pub(crate) fn unknown_scheduler(name: &str) -> String {
+    let schedulers = scheduler_names();
+    let known = known_names(name, schedulers.iter().map(String::as_str));
+    format!("no scheduler is called {name:?}; known are {known}")
 }

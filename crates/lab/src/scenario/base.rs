@@ -2,9 +2,9 @@
 
 use toml::de::DeTable;
 
-use super::document::{Node, Place, Value, entries, line_of};
-use super::error::{Mistake, ScenarioError};
+use super::error::{Mistake, Place, ScenarioError};
 use super::files::Files;
+use super::node::{Node, Value, entries, line_of};
 
 /// Added to offsets of keys that the base does not have: they follow those that it has. No file is
 /// as long.

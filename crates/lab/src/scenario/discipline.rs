@@ -6,10 +6,10 @@ use anabranch_link::{
 };
 use anabranch_units::ByteCount;
 
-use super::document::{Node, Value};
-use super::link::queue_limit;
+use super::node::{Node, Value};
 use super::reader::{
-    Read, Table, boolean, choice, duration, integer, number, positive_duration, quantity, share,
+    Read, Table, boolean, choice, duration, integer, number, positive_duration, quantity,
+    queue_limit, share,
 };
 use super::shape::{Key, Shape};
 

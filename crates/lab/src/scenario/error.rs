@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::document::Place;
-
 /// A scenario that cannot be run. Its message names file, line and key, and the choices, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,4 +43,15 @@ pub(crate) struct Mistake {
     pub(crate) place: Place,
     pub(crate) key: String,
     pub(crate) message: String,
+}
+
+/// Place of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A line of the file, from 1.
+    Line(usize),
+    /// A line of the file that this one builds on.
+    Base(usize),
+    /// An override, by its index.
+    Override(usize),
 }

@@ -2,9 +2,9 @@
 
 use anabranch_units::{ByteCount, DataRate, Duration, Instant, known_names};
 
-use super::document::{Node, Value};
 use super::flow::FlowSpec;
 use super::link::LinkSpec;
+use super::node::{Node, Value};
 use super::reader::{
     Read, Table, instant, list, named, number, positive_duration, quantity, share,
 };

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_units::Seed;
 
-use super::document::{Node, Place};
-use super::error::Mistake;
+use super::error::{Mistake, Place};
+use super::node::Node;
 use super::reader;
 
 /// Largest text of a scenario: the largest one here has 6 kB, and the places of keys are counted

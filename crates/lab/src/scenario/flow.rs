@@ -19,9 +19,10 @@ use anabranch_core::{Config, PathId, SourceLimits};
 use anabranch_units::{Duration, Instant};
 
 use super::algorithms::Algorithms;
-use super::document::{Node, Place, Value};
+use super::error::Place;
 use super::files::Files;
 use super::link::{RouteSpec, named_index, weight};
+use super::node::{Node, Value};
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, text,
 };
@@ -35,9 +36,6 @@ pub use download::DownloadSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
 pub use rules::{BARE_SENDER, SENDER_RULES, SenderRuleEntry};
-pub(super) use session::bytes;
-pub(super) use session::scheduler_names;
-pub(crate) use session::{scheduler_by_name, unknown_scheduler};
 pub use short::ShortSpec;
 
 /// A flow.

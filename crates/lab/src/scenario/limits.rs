@@ -4,7 +4,8 @@
 use anabranch_sim::Limits;
 use anabranch_units::Duration;
 
-use super::document::{Node, Place};
+use super::error::Place;
+use super::node::Node;
 use super::reader::{Read, Table, integer, positive_duration};
 use super::shape::{Key, Shape};
 

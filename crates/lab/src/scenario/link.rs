@@ -7,12 +7,11 @@ use anabranch_link::{
 use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
 use super::discipline::{self, discipline};
-use super::document::{Node, Value};
 use super::files::Files;
-use super::flow::bytes;
+use super::node::{Node, Value};
 use super::reader::{
-    Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, number,
-    positive_duration, positive_rate, quantity, rate, share, text,
+    Read, Table, boolean, bytes, choice, duration, instant, integer, list, list_of, named, number,
+    positive_duration, positive_rate, queue_limit, rate, share, text,
 };
 use super::replicas::{COUNT, DELAY_KEYS, Replica, replicas};
 use super::shape::{Key, Shape};
@@ -421,16 +420,6 @@ pub(super) fn span(node: &Node) -> Read<(Instant, Duration)> {
         table.required("at", instant)?,
         table.required("for", positive_duration)?,
     ))
-}
-
-pub(super) fn queue_limit(node: &Node) -> Read<QueueLimit> {
-    let limit = quantity(node)?;
-    match limit {
-        QueueLimit::Bytes(0) | QueueLimit::Packets(0) | QueueLimit::Time(Duration::ZERO) => {
-            Err(node.mistake("a queue that holds nothing lets nothing pass"))
-        }
-        limit => Ok(limit),
-    }
 }
 
 fn loss_model(node: &Node) -> Read<LossModel> {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::document::{Document, Node, Value};
+use super::document::Document;
 use super::error::ScenarioError;
 use super::files::{self, Beside, Files};
+use super::node::{Node, Value};
 use super::written;
 
 /// Keys of a file that describe the network, or that every file needs.

@@ -5,10 +5,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use anabranch_units::{DataRate, Duration, Instant, known_names};
+use anabranch_link::QueueLimit;
+use anabranch_units::{ByteCount, DataRate, Duration, Instant, known_names};
 
-use super::document::{Node, Value};
 use super::error::Mistake;
+use super::node::{Node, Value};
 
 pub(super) type Read<T> = Result<T, Mistake>;
 
@@ -238,4 +239,23 @@ pub(super) fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&str, T)]) ->
         let known = known_names(name, choices.iter().map(|(known, _)| *known));
         node.mistake(format!("no {what} is called {name:?}; known are {known}"))
     })
+}
+
+pub(super) fn queue_limit(node: &Node) -> Read<QueueLimit> {
+    let limit = quantity(node)?;
+    match limit {
+        QueueLimit::Bytes(0) | QueueLimit::Packets(0) | QueueLimit::Time(Duration::ZERO) => {
+            Err(node.mistake("a queue that holds nothing lets nothing pass"))
+        }
+        limit => Ok(limit),
+    }
+}
+
+pub(super) fn bytes(node: &Node, range: RangeInclusive<u64>) -> Read<u64> {
+    let ByteCount(bytes) = quantity(node)?;
+    if range.contains(&bytes) {
+        return Ok(bytes);
+    }
+    let (start, end) = (range.start(), range.end());
+    Err(node.mistake(format!("{bytes} B: allowed are {start} B to {end} B")))
 }

@@ -3,7 +3,7 @@
 
 use anabranch_units::{Duration, known_names};
 
-use super::document::{Node, Value};
+use super::node::{Node, Value};
 use super::reader::{Read, Table, duration, integer, named, text};
 use super::shape::{Key, Shape};
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use anabranch_units::{ByteCount, DataRate, Duration};
 
 use super::algorithms::Algorithms;
-use super::document::{Document, Node, Place, Value};
-use super::error::{Mistake, ScenarioError};
+use super::document::{Document, SWEEP_KEY, ZIP};
+use super::error::{Mistake, Place, ScenarioError};
 use super::files::{Beside, Files};
+use super::node::{Node, Value};
 use super::reader::{Read, list, named};
 use super::{Scenario, limits, named_text, read_document};
 
@@ -57,11 +58,6 @@ impl Setting {
         })
     }
 }
-
-/// The table of a sweep.
-pub(super) const KEY: &str = "sweep";
-/// The list of tables in it whose lists advance together.
-const ZIP: &str = "zip";
 
 /// Largest number of points; no one would wait for more.
 pub(crate) const MAX_POINTS: usize = 10_000;
@@ -122,7 +118,7 @@ pub(super) fn points<'a>(
     algorithms: &'a Algorithms,
 ) -> Result<impl Iterator<Item = (Vec<Setting>, Result<Scenario, ScenarioError>)>, ScenarioError> {
     let sweep = match &document.root().value {
-        Value::Table(entries) => entries.iter().find(|(key, _)| key == KEY),
+        Value::Table(entries) => entries.iter().find(|(key, _)| key == SWEEP_KEY),
         _ => None,
     };
     let axes = sweep.map_or(Ok(Vec::new()), |(_, node)| axes(node));
@@ -149,35 +145,6 @@ pub(super) fn points<'a>(
     };
     let point = move |step: Step| (step.iter().map(setting).collect(), scenario(&step));
     Ok(steps.into_iter().map(point))
-}
-
-/// Returns the list that a file's sweep has for a key, in any notation of the key.
-pub(super) fn list_mut<'a>(root: &'a mut Node, key: &[String]) -> Option<&'a mut Node> {
-    let key: Vec<&str> = key.iter().flat_map(|name| name.split('.')).collect();
-    let Value::Table(entries) = &mut root.value else {
-        return None;
-    };
-    let (_, sweep) = entries.iter_mut().find(|(name, _)| name == KEY)?;
-    list_below(sweep, &key)
-}
-
-fn list_below<'a>(node: &'a mut Node, key: &[&str]) -> Option<&'a mut Node> {
-    let Value::Table(entries) = &mut node.value else {
-        return None;
-    };
-    entries.iter_mut().find_map(|(name, child)| {
-        if name == ZIP {
-            let Value::Array(tables) = &mut child.value else {
-                return None;
-            };
-            return tables.iter_mut().find_map(|table| list_below(table, key));
-        }
-        let names: Vec<&str> = name.split('.').collect();
-        match key.strip_prefix(&names[..])? {
-            [] => Some(child),
-            rest => list_below(child, rest),
-        }
-    })
 }
 
 /// Reads all axes, in the order of the file.

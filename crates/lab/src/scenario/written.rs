@@ -3,9 +3,10 @@
 use serde::ser::{Error, Serialize, SerializeMap, Serializer};
 
 use super::base;
-use super::document::{Document, Node, Place, Value};
-use super::error::ScenarioError;
+use super::document::Document;
+use super::error::{Place, ScenarioError};
 use super::files::{Beside, Files};
+use super::node::{Node, Value};
 
 /// Returns the text of a file called `file` as one TOML file: merged with its base and the
 /// overrides, without its comments. The files that it names are still looked for beside `file`.

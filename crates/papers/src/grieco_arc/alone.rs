@@ -3,7 +3,8 @@
 use anabranch_units::Duration;
 
 use super::{ALONE, PAPER};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;

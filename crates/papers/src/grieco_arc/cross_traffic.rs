@@ -5,7 +5,8 @@ use anabranch_units::Duration;
 use super::{
     ALONE, PAPER, TFRC, TFRC_15, TFRC_15_NAME, controlled, goodput, mean_variation, multihop,
 };
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;

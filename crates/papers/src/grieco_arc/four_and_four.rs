@@ -1,8 +1,9 @@
 //! Fig. 5: four rate-based flows and four of Reno, with ten of Reno the other way.
 
 use super::{FOUR_AND_FOUR, PAPER, TFRC, controlled, group, mean_variation};
+use crate::case::Case;
 use crate::charts::sending_rates;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::{RunRecord, Span};

@@ -1,7 +1,8 @@
 //! Figs. 7 (a) to (c): one flow through 1 to 10 hops, with cross traffic on each.
 
 use super::{PAPER, TFRC, TFRC_15, TFRC_15_NAME, goodput, group, multihop};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;

@@ -2,7 +2,8 @@
 //! and Reno are those that the paper compared with.
 
 use super::{four_and_four, goodput, multihop, ten_flows};
-use crate::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
+use crate::case::{Algorithms, Case};
+use crate::claim::{Basis, Claim, Paper, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured};
 use crate::record::RunRecord;

@@ -2,7 +2,8 @@
 
 use super::four_and_four::{STEADY, case};
 use super::{PAPER, TFRC, TFRC_NS2, group};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;

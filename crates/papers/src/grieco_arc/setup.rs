@@ -4,7 +4,8 @@ use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
 
 use super::{FOUR_AND_FOUR, PAPER, TEN_FLOWS, multihop};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Expect, Judgement};
 use anabranch_lab::{FlowKind, Scenario};
 

@@ -1,8 +1,9 @@
 //! Figs. 3 and 4: ten flows of one controller, and UDP that takes half of the link in turns.
 
 use super::{PAPER, TEN_FLOWS, TFRC, TFRC_15, TFRC_15_NAME, TFRC_NS2, group, mean_variation};
+use crate::case::Case;
 use crate::charts::sending_rates;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::{Points, RunRecord, Span};

@@ -1,7 +1,8 @@
 //! Fig. 7 (d): the last of ten hops is wireless, and loses packets both ways.
 
 use super::{PAPER, TFRC, TFRC_15, TFRC_15_NAME, goodput, multihop};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;

@@ -3,10 +3,12 @@
 use std::fmt::{self, Write};
 
 use super::super::beside;
-use super::super::claim::{Algorithms, Claim};
+use super::super::case::Algorithms;
+use super::super::claim::Claim;
+use super::super::finding::{Column, Finding};
 use super::super::judgement::Measured;
 use super::super::provenance::RunProvenance;
-use super::super::report::{COLUMNS, Column, Finding};
+use super::super::report::COLUMNS;
 use super::{PageOptions, class};
 use anabranch_lab::escape;
 

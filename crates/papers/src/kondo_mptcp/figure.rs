@@ -3,7 +3,7 @@
 //! A network in which the paper's Fig. 4 is not seen, because a film stops in scenario A, is not
 //! the paper's. So Figs. 5 to 10 count at the points where Fig. 4 is met.
 
-use super::{FORMS, Reading, SPACE, Scenario, Who, case_name, viewer};
+use super::{FORMS, Reading, SPACE, Scenario, Who, case_name};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
@@ -78,11 +78,6 @@ pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
         _ => "BBR of Linux 4.9",
     };
     format!("{}, {form}", reading.name())
-}
-
-/// Judges a figure where Fig. 4 is met, by the same reading and form of BBR.
-pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
-    judge_where(evidence, viewer::PARTS[0], parts, why)
 }
 
 /// Judges a figure at the points where all of `given` is met. The first reading and the paper's BBR

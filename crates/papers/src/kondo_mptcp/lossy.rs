@@ -2,7 +2,8 @@
 
 use super::measures::viewer;
 use super::{BBR, CUBIC, PAPER, SPACE, STUDY};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;

@@ -1,7 +1,8 @@
 //! Figs. 5, 7 and 9, (c) and (d): the rate of each path.
 
-use super::figure::{At, Part, Parts, judge, over_points};
+use super::figure::{At, Part, Parts, over_points};
 use super::measures::{LTE, WIFI, rate, rates};
+use super::viewer::judge;
 use super::{BBR, PAPER, Reading, SPACE, Scenario, Who, case_name, cases};
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;

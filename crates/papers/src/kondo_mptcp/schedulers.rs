@@ -2,7 +2,8 @@
 
 use super::measures::{LTE, WIFI, rate, switches, viewer};
 use super::{BBR, PAPER, Reading, SPACE, Scenario, Who, case};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;

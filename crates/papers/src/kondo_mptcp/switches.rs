@@ -1,12 +1,14 @@
 //! Fig. 10 and the mechanism that §V and §VI.C give for it: how often segments change paths.
 
-use super::figure::{At, Part, Parts, judge, over_points};
+use super::figure::{At, Part, Parts, over_points};
 use super::measures::{
     LTE, WIFI, blocked, blocked_when_delayed, delayed_rate, rate, switch_share, switches, window,
 };
 use super::rates::FILM_COMES;
+use super::viewer::judge;
 use super::{BBR, CUBIC, PAPER, SCENARIOS, SPACE, STUDY, Scenario, cases};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;

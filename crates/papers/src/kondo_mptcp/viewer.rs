@@ -1,6 +1,6 @@
 //! Figs. 4, 6 and 8: the viewer's picture.
 
-use super::figure::{At, Part, Parts, judge, judge_where, over_points};
+use super::figure::{At, Part, Parts, judge_where, over_points};
 use super::measures::viewer;
 use super::{BBR, PAPER, SCENARIOS, Scenario, cases};
 use crate::claim::{Basis, Claim, Subject};
@@ -172,6 +172,11 @@ pub(super) const FIGURE_8: Claim = Claim {
         judgement
     },
 };
+
+/// Judges a figure where Fig. 4 is met, by the same reading and form of BBR.
+pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
+    judge_where(evidence, PARTS[0], parts, why)
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! Figs. 5, 7 and 9, (a) and (b): the Wi-Fi's congestion window.
 
-use super::figure::{At, Part, Parts, judge, over_points};
+use super::figure::{At, Part, Parts, over_points};
 use super::measures::{WIFI, tracking, window, window_p90, windows};
+use super::viewer::judge;
 use super::{BBR, PAPER, Reading, SCENARIOS, SPACE, Scenario, Who, case_name, cases};
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;

@@ -7,7 +7,7 @@ use anabranch_lab::metrics::{DownloadStatistics, PathStatistics, Unit};
 use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
 use super::space::{SPACE, at};
-use crate::claim::Case;
+use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;

@@ -5,7 +5,8 @@ use anabranch_units::{DataRate, Duration, Seed};
 
 use super::PAPER;
 use super::bench::{EQUAL, FAR_FIRST, FAR_SECOND, Network};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Expect, Judgement};
 
 pub(super) const TABLE_1: Claim = Claim {

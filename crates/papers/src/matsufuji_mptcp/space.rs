@@ -1,6 +1,6 @@
 //! Settings that the paper does not print.
 
-use crate::claim::Case;
+use crate::case::Case;
 use crate::sweep::{Dimension, Point, Space, Value};
 
 const fn value(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Value {

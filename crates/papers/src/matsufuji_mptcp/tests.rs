@@ -11,7 +11,8 @@ use anabranch_lab::metrics::{
 
 use super::CLAIMS;
 use super::bench::{EQUAL, Video, resent};
-use crate::claim::{Case, Claim};
+use crate::case::Case;
+use crate::claim::Claim;
 use crate::evidence::Evidence;
 use crate::judgement::Verdict;
 use crate::record::RunRecord;

@@ -4,8 +4,9 @@
 use super::PAPER;
 use super::experiment::{EXCESS, EXCESS_P99, Experiment, GOODPUT, OURS, labels};
 use super::scenarios::{EXPERIMENTS, USUAL};
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use anabranch_lab::metrics::Unit;

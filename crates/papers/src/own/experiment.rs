@@ -4,7 +4,7 @@ use anabranch_lab::ORACLE;
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::Duration;
 
-use crate::claim::Case;
+use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::judgement::Measured;
 use anabranch_lab::metrics::{FlowStatistics, Unit};

@@ -7,8 +7,9 @@ use super::PAPER;
 use super::experiment::{
     EXCESS, Experiment, GAP, GOODPUT, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels,
 };
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 use anabranch_lab::{Chart, Line, Lines};

@@ -3,8 +3,9 @@
 
 use super::forms::PUBLISHED as DELAY_BBR;
 use super::{PAPER, SHOWN, WHOLE, setting};
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::Chart;

@@ -1,7 +1,8 @@
 //! §§4.1 and 5.1: effects of loss, and of TCP on the same link, on a flow.
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 

@@ -1,8 +1,9 @@
 //! Figs. 3 and 4: delay and loss in all nine cases, Delay-BBR beside BBR as QUIC has it.
 
 use super::{PAPER, SETTINGS, Setting, WHOLE};
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured, Samples};
 use crate::record::RunRecord;

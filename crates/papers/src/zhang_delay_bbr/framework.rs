@@ -1,7 +1,8 @@
 //! Fig. 1: the framework at work over two paths.
 
 use super::PAPER;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;

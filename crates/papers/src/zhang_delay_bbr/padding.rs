@@ -1,7 +1,8 @@
 //! §4.1: a path's bandwidth must be found even when there is little video.
 
 use super::{PAPER, STEADY, test_bed};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 

@@ -1,7 +1,8 @@
 //! The paper's remarks on TCP and on queues (§§1, 2 and 5.1).
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;

@@ -2,8 +2,9 @@
 
 use super::compared::{GCC_CONTROLLER, WEBRTC_BBR_CONTROLLER, as_gcc, as_webrtc_bbr, lossy};
 use super::{PAPER, SHARED, SHOWN, Setting, setting};
+use crate::case::Case;
 use crate::charts;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured, Samples};
 use crate::record::RunRecord;

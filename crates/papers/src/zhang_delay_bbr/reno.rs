@@ -1,7 +1,8 @@
 //! Fig. 7: Delay-BBR and TCP Reno on one bottleneck.
 
 use super::PAPER;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use crate::record::{RunRecord, Span};

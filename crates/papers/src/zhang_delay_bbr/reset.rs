@@ -2,7 +2,8 @@
 
 use super::PAPER;
 use super::reno::SCENARIO;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::Span;
 use anabranch_lab::metrics::Unit;

@@ -3,7 +3,8 @@
 use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
 use super::frame_delay::{TABLE_IS_LOST, in_most};
 use super::{CONFIGURATIONS, Configuration, PAPER, SCHEDULERS};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured};
 use crate::record::RunRecord;

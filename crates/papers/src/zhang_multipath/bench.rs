@@ -1,6 +1,6 @@
 //! The bench: two paths that differ in delay only.
 
-use crate::claim::Case;
+use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::judgement::Measured;
 use anabranch_lab::metrics::Unit;

@@ -3,8 +3,9 @@
 use anabranch_units::Duration;
 
 use super::{CONFIGURATIONS, Configuration, OTHER_SCHEDULERS, PAPER, SCHEDULERS, frame_delay_ms};
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured};
 use crate::record::{RunRecord, Span};

@@ -2,7 +2,8 @@
 
 use super::PAPER;
 use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;

@@ -2,7 +2,8 @@
 //! path.
 
 use super::PAPER;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::case::Case;
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::Span;
 use anabranch_lab::metrics::Unit;

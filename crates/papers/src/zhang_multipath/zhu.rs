@@ -1,8 +1,9 @@
 //! §2: the paper's sentences about its reference 24, whose M/M/1 queues it doubts.
 
 use super::{CONFIGURATIONS, Configuration, PAPER, frame_delay_ms};
+use crate::case::Case;
 use crate::charts::bars;
-use crate::claim::{Basis, Case, Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;

@@ -10,7 +10,7 @@ use anabranch_core::{PathId, SessionView};
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use crate::controller::{Maker, PyController};
-use crate::runs::has_failed;
+use crate::failures::has_failed;
 
 /// Steps of a case.
 const STEPS: u64 = 300;

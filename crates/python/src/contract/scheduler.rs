@@ -9,7 +9,7 @@ use anabranch_core::{
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use crate::controller::Maker;
-use crate::runs::has_failed;
+use crate::failures::has_failed;
 use crate::scheduler::PyScheduler;
 
 /// Frames that a scheduler gets in a case.

@@ -2,8 +2,7 @@
 
 use anabranch_units::{Ecn, Instant};
 
-use crate::flow::FlowId;
-use crate::topology::LinkId;
+use crate::ids::{FlowId, LinkId};
 
 /// A packet that is about to enter a link.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,7 @@ use anabranch_link::{Departure, Forecast};
 use anabranch_units::Instant;
 
 use super::{Network, Traffic};
-use crate::flow::Direction;
-use crate::topology::{LinkId, RouteId};
+use crate::ids::{Direction, LinkId, RouteId};
 
 /// The forecasts of a route's links, in their order.
 #[derive(Clone, Debug)]
@@ -79,8 +78,8 @@ mod tests {
     use anabranch_units::{DataRate, Duration, Ecn, Seed};
 
     use super::*;
-    use crate::flow::FlowId;
     use crate::groups::{Division, Window};
+    use crate::ids::FlowId;
     use crate::mailboxes::Arrival;
     use crate::network::Datagram;
     use crate::observer::PacketEvent;

@@ -5,9 +5,8 @@ use anabranch_units::Instant;
 
 use super::entries::Entries;
 use crate::event_queue::{Alarm, EventQueue};
-use crate::flow::Side;
 use crate::groups::Group;
-use crate::topology::LinkId;
+use crate::ids::{LinkId, Side};
 
 #[derive(Debug)]
 pub(super) struct LinkState {

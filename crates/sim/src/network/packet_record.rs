@@ -3,10 +3,9 @@
 use anabranch_core::{PathId, SendReason};
 use anabranch_units::Instant;
 
-use crate::flow::{Direction, FlowId};
+use crate::ids::{Direction, FlowId, RouteId};
 use crate::observer::{FragmentId, PacketEvent};
 use crate::payload::Payload;
-use crate::topology::RouteId;
 
 /// A packet's path through the network, identified by its `id`. Links do not need it. It is kept
 /// small: thousands of packets are in flight at a time.

@@ -8,12 +8,12 @@ use anabranch_units::{Ecn, Instant};
 use super::PacketCounts;
 use super::entries::Entry;
 use super::packet_record::PacketRecord;
-use crate::flow::{Direction, FlowId};
+use crate::ids::{Direction, FlowId, LinkId, RouteId};
 use crate::limits::Limits;
 use crate::mailboxes::Arrival;
 use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::payload::{More, Unpacked};
-use crate::topology::{LinkId, Route, RouteId};
+use crate::topology::Route;
 use crate::trace_hash::TraceHash;
 
 /// The traffic of a lane's flows.

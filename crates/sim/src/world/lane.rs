@@ -7,8 +7,9 @@ use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
 
 use super::turn::{Buffers, Turn};
-use crate::flow::{Direction, FlowId, Flows, Side};
+use crate::flow::Flows;
 use crate::groups::{Division, Group, MAX_GROUPS, Window};
+use crate::ids::{Direction, FlowId, Side};
 use crate::mailboxes::{Arrival, Mailboxes};
 use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};

@@ -8,8 +8,9 @@ use anabranch_units::{Duration, Seed};
 use super::turn::Turn;
 use crate::application::{Adaptive, Application, Download, Objects};
 use crate::endpoint::Endpoint;
-use crate::flow::{Side, Work};
+use crate::flow::Work;
 use crate::head_of_line::HeadOfLine;
+use crate::ids::Side;
 use crate::observer::Observer;
 
 /// Number of bytes that a source writes at a time.

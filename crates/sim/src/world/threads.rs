@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::thread::Scope;
 
 use super::lane::Watched;
-use crate::flow::Side;
 use crate::groups::Window;
+use crate::ids::Side;
 use crate::network::Network;
 use crate::observer::Observer;
 

@@ -7,8 +7,9 @@ use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer, Transmit}
 use anabranch_units::Instant;
 use bytes::Bytes;
 
-use crate::flow::{Due, End, Flow, FlowId, Side, Work};
+use crate::flow::{Due, End, Flow, Work};
 use crate::groups::Window;
+use crate::ids::{FlowId, Side};
 use crate::mailboxes::Arrival;
 use crate::network::{Datagram, Network, Traffic};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};

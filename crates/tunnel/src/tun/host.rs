@@ -4,6 +4,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `act.rs` | one act: a command, or a file's new content |
+//! | `file_content.rs` | the content of a file, or its absence |
+//! | `step.rs` | an act, and the change that it leaves |
 //! | `change.rs` | a change as data, with the act that undoes it |
 //! | `record.rs` | changes, kept in a file for the case of a crash |
 //! | `routes.rs` | plan: routes and rules of a proxy |
@@ -14,9 +16,11 @@
 mod act;
 mod change;
 pub mod default_route;
+mod file_content;
 mod names;
 pub mod nat;
 mod record;
 mod routes;
+mod step;
 
 pub use record::clean_up;

@@ -3,7 +3,8 @@
 
 use anabranch_units::Duration;
 
-const TICKS_PER_SECOND: u64 = 90_000;
+/// Ticks of the clock of MPEG-TS in a second.
+pub const TICKS_PER_SECOND: u64 = 90_000;
 const COUNTER_MASK: u64 = (1 << 33) - 1;
 /// Longest step forward within a time base; a longer one is a discontinuity. Pictures of a slide
 /// show may be this far apart, and so are clock references that only occur in pictures.

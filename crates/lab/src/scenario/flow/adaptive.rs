@@ -6,7 +6,7 @@ use anabranch_video::adaptive_player::{SegmentBuffer, SegmentedVideo};
 
 use super::download::{CACHING, LENGTH};
 use super::{Context, FlowKind, Kind, session, stream};
-use crate::scenario::document::Node;
+use crate::scenario::node::Node;
 use crate::scenario::reader::{Read, Table, list_of, positive_duration, positive_rate};
 use crate::scenario::shape::{Key, Shape};
 

@@ -8,8 +8,8 @@ use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigErr
 
 use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, rules, session};
-use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, repeated, span};
+use crate::scenario::node::Node;
 use crate::scenario::reader::{Read, Table, boolean, positive_duration, rate, share, text};
 use crate::scenario::shape::{Key, Shape};
 

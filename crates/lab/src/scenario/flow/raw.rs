@@ -3,10 +3,9 @@
 use anabranch_sim::{GeneratorConfig, GeneratorRate, RouteId, Spacing};
 use anabranch_units::Instant;
 
-use super::session::bytes;
 use super::{Context, FlowKind, Kind};
 use crate::scenario::link::{RATE_CHANGE_KEYS, rate_change, repeated};
-use crate::scenario::reader::{Read, Table, choice, positive_duration, positive_rate, rate};
+use crate::scenario::reader::{Read, Table, bytes, choice, positive_duration, positive_rate, rate};
 use crate::scenario::shape::{Key, Shape};
 
 /// Raw datagrams.

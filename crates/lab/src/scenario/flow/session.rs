@@ -2,17 +2,13 @@
 
 use anabranch_controllers::{CONTROLLERS, default_controller};
 use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
-use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{Config, Laboratory, PaddingPolicy};
-use anabranch_schedulers::{SCHEDULERS, default_scheduler};
-use anabranch_sim::{ORACLE, oracle};
-use anabranch_units::{ByteCount, known_names};
+use anabranch_schedulers::default_scheduler;
 
-use crate::scenario::algorithms::Algorithms;
-use crate::scenario::document::{Node, Value};
+use crate::scenario::algorithms::{Algorithms, scheduler_names};
+use crate::scenario::node::{Node, Value};
 use crate::scenario::reader::{
-    Read, Table, boolean, choice, duration, integer, positive_duration, positive_rate, quantity,
-    text,
+    Read, Table, boolean, bytes, choice, duration, integer, positive_duration, positive_rate, text,
 };
 use crate::scenario::shape::Key;
 use crate::scenario::shape::Shape::{
@@ -92,28 +88,6 @@ fn controllers() -> Vec<String> {
         .iter()
         .map(|entry| entry.name.to_owned())
         .collect()
-}
-
-/// Returns all schedulers that a simulation can run: the registered ones, and the one that knows
-/// the network.
-pub(in crate::scenario) fn scheduler_names() -> Vec<String> {
-    let registered = SCHEDULERS.iter().map(|entry| entry.name);
-    registered.chain([ORACLE]).map(str::to_owned).collect()
-}
-
-/// Returns one of [`scheduler_names`] by its name.
-pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
-    match name {
-        ORACLE => Some(oracle()),
-        registered => anabranch_schedulers::by_name(registered).ok(),
-    }
-}
-
-/// Returns the message on a name that is none of [`scheduler_names`].
-pub(crate) fn unknown_scheduler(name: &str) -> String {
-    let schedulers = scheduler_names();
-    let known = known_names(name, schedulers.iter().map(String::as_str));
-    format!("no scheduler is called {name:?}; known are {known}")
 }
 
 fn paddings() -> Vec<String> {
@@ -209,15 +183,6 @@ pub(super) fn config(
         })?,
         ..usual
     })
-}
-
-pub(in crate::scenario) fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
-    let ByteCount(bytes) = quantity(node)?;
-    if range.contains(&bytes) {
-        return Ok(bytes);
-    }
-    let (start, end) = (range.start(), range.end());
-    Err(node.mistake(format!("{bytes} B: allowed are {start} B to {end} B")))
 }
 
 fn feedback(node: &Node) -> Read<Option<FeedbackSchedule>> {

@@ -8,12 +8,11 @@ use anabranch_video::source::{
     FrameLadder, IpbPattern, IpbStructure, RateControl, SourceConfig, SourceConfigError,
 };
 
-use super::session::bytes;
-use crate::scenario::document::{Node, Value};
 use crate::scenario::error::Mistake;
 use crate::scenario::files::Files;
+use crate::scenario::node::{Node, Value};
 use crate::scenario::reader::{
-    Read, Table, boolean, duration, integer, number, positive_duration, positive_rate, text,
+    Read, Table, boolean, bytes, duration, integer, number, positive_duration, positive_rate, text,
 };
 use crate::scenario::shape::{Key, Shape};
 use crate::scenario::trace_format::{self, TraceFormat};

@@ -8,7 +8,7 @@ use anabranch_units::{ByteCount, Duration};
 
 use super::session;
 use crate::scenario::algorithms::Algorithms;
-use crate::scenario::document::Node;
+use crate::scenario::node::Node;
 use crate::scenario::reader::{
     Read, Table, choice, duration, integer, list, positive_duration, quantity,
 };

@@ -1,17 +1,14 @@
 //! One act on the machine: a command, or a file's new content.
 
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anabranch_terminal::files::installed;
 use anyhow::{Context, bail, ensure};
-use serde::{Deserialize, Serialize};
 
-use super::change::Change;
+use super::file_content::FileContent;
 
 /// An act on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,78 +20,11 @@ pub(super) enum Act {
         input: String,
     },
     /// Replaces a file, if it is as expected.
-    Replace { path: PathBuf, from: Face, to: Face },
-}
-
-/// Content of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Face {
-    Absent,
-    Text(String),
-    /// A symbolic link to this file.
-    Link(PathBuf),
-}
-
-/// An act, and the change to be undone after it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) act: Act,
-    pub(super) change: Option<Change>,
-}
-
-impl Step {
-    /// Returns the replacement of a file, which is undone by the opposite one.
-    pub(super) fn replace(path: &Path, from: Face, to: Face) -> Step {
-        let change = Change::File {
-            path: path.to_owned(),
-            from: from.clone(),
-            to: to.clone(),
-        };
-        let path = path.to_owned();
-        Step {
-            act: Act::Replace { path, from, to },
-            change: Some(change),
-        }
-    }
-}
-
-impl Face {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// The file exists and cannot be read.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Face> {
-        let context = || format!("cannot read {}", path.display());
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() => {
-                Ok(Face::Link(fs::read_link(path).with_context(context)?))
-            }
-            Ok(_) => Ok(Face::Text(fs::read_to_string(path).with_context(context)?)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Face::Absent),
-            Err(error) => Err(error).with_context(context),
-        }
-    }
-
-    /// Writes a file. One that is a regular file stays the same file: it may be mounted by itself.
-    fn write(&self, path: &Path, current: &Face) -> io::Result<()> {
-        if let (Face::Text(text), Face::Text(_)) = (self, current) {
-            return fs::write(path, text);
-        }
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".anabranch");
-        let aside = PathBuf::from(aside);
-        let _ = fs::remove_file(&aside);
-        match self {
-            Face::Absent => return fs::remove_file(path),
-            Face::Text(text) => {
-                fs::write(&aside, text)?;
-                // All users read name servers; a service's umask may forbid it.
-                fs::set_permissions(&aside, Permissions::from_mode(0o644))?;
-            }
-            Face::Link(target) => symlink(target, &aside)?,
-        }
-        fs::rename(&aside, path)
-    }
+    Replace {
+        path: PathBuf,
+        from: FileContent,
+        to: FileContent,
+    },
 }
 
 impl Act {
@@ -136,7 +66,7 @@ impl Act {
                 Ok(())
             }
             Act::Replace { path, from, to } => {
-                let current = Face::read(path)?;
+                let current = FileContent::read(path)?;
                 let name = path.display();
                 ensure!(current == *from, "{name} was changed by another program");
                 let written = to.write(path, &current);
@@ -153,7 +83,7 @@ impl Act {
         if let Act::Replace { path, to, .. } = self {
             // The parameters of an interface vanish with it.
             let is_gone = path.parent().is_some_and(|folder| !folder.exists());
-            if is_gone || Face::read(path)? == *to {
+            if is_gone || FileContent::read(path)? == *to {
                 return Ok(());
             }
         }
@@ -230,26 +160,38 @@ mod tests {
     use rustix::fs::Mode;
     use rustix::process::umask;
 
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+    use crate::tun::host::step::Step;
 
     #[test]
     fn a_replaced_file_comes_back_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
-        let new = Face::Text("nameserver 192.0.2.53\n".to_owned());
-        let link = Face::Link(PathBuf::from("../run/resolv.conf"));
-        for old in [Face::Absent, Face::Text("old\n".to_owned()), link] {
-            if old != Face::Absent {
-                old.write(&path, &Face::Absent).unwrap();
+        let new = FileContent::Text("nameserver 192.0.2.53\n".to_owned());
+        let link = FileContent::Link(PathBuf::from("../run/resolv.conf"));
+        for old in [
+            FileContent::Absent,
+            FileContent::Text("old\n".to_owned()),
+            link,
+        ] {
+            if old != FileContent::Absent {
+                old.write(&path, &FileContent::Absent).unwrap();
             }
             let step = Step::replace(&path, old.clone(), new.clone());
             let undo = step.change.unwrap().undoing();
             undo.perform_as_undo().unwrap();
-            assert_eq!(Face::read(&path).unwrap(), old, "the change was not made");
+            assert_eq!(
+                FileContent::read(&path).unwrap(),
+                old,
+                "the change was not made"
+            );
             step.act.perform().unwrap();
-            assert_eq!(Face::read(&path).unwrap(), new);
+            assert_eq!(FileContent::read(&path).unwrap(), new);
             undo.perform_as_undo().unwrap();
-            assert_eq!(Face::read(&path).unwrap(), old);
+            assert_eq!(FileContent::read(&path).unwrap(), old);
             let _ = fs::remove_file(&path);
         }
     }
@@ -258,9 +200,9 @@ mod tests {
     fn a_new_file_can_be_read_by_all_in_spite_of_the_umask() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
-        let text = Face::Text("nameserver 192.0.2.53\n".to_owned());
+        let text = FileContent::Text("nameserver 192.0.2.53\n".to_owned());
         let earlier = umask(Mode::from_raw_mode(0o077));
-        let written = text.write(&path, &Face::Absent);
+        let written = text.write(&path, &FileContent::Absent);
         umask(earlier);
         written.unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
@@ -271,16 +213,17 @@ mod tests {
     fn a_file_that_another_program_has_changed_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
-        let [old, new, other] = ["old", "new", "other"].map(|text| Face::Text(text.to_owned()));
-        other.write(&path, &Face::Absent).unwrap();
+        let [old, new, other] =
+            ["old", "new", "other"].map(|text| FileContent::Text(text.to_owned()));
+        other.write(&path, &FileContent::Absent).unwrap();
         let step = Step::replace(&path, old, new);
         for act in [step.act, step.change.unwrap().undoing()] {
             let error = act.perform_as_undo().unwrap_err().to_string();
             assert!(error.contains("changed by another program"), "{error}");
         }
-        assert_eq!(Face::read(&path).unwrap(), other);
+        assert_eq!(FileContent::read(&path).unwrap(), other);
         let gone = folder.path().join("gone/accept_ra");
-        let step = Step::replace(&gone, Face::Absent, other);
+        let step = Step::replace(&gone, FileContent::Absent, other);
         let undo = step.change.unwrap().undoing();
         undo.perform_as_undo().unwrap();
     }

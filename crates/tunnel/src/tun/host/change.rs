@@ -5,13 +5,18 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::act::{Act, Face};
+use super::act::Act;
+use super::file_content::FileContent;
 
 /// A change to be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Change {
     /// A file's content.
-    File { path: PathBuf, from: Face, to: Face },
+    File {
+        path: PathBuf,
+        from: FileContent,
+        to: FileContent,
+    },
     /// An interface that stays without its program.
     Interface { name: String },
     /// Routes of a table of our own.

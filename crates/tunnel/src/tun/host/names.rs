@@ -5,7 +5,9 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::act::{Act, Face, Step, find};
+use super::act::{Act, find};
+use super::file_content::FileContent;
+use super::step::Step;
 
 /// The resolver's file.
 const FILE: &str = "/etc/resolv.conf";
@@ -16,7 +18,7 @@ const OF_RESOLVED: [&str; 2] = ["127.0.0.53", "127.0.0.54"];
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     /// The file itself, which may be a link.
-    face: Face,
+    face: FileContent,
     /// Its content, through links.
     text: String,
 }
@@ -27,7 +29,7 @@ impl Seen {
     /// # Errors
     /// The file cannot be read, or belongs to systemd-resolved, whose program is missing.
     pub(super) fn look() -> anyhow::Result<Seen> {
-        let face = Face::read(Path::new(FILE))?;
+        let face = FileContent::read(Path::new(FILE))?;
         // A link that leads nowhere is a file without servers.
         let text = fs::read_to_string(FILE).unwrap_or_default();
         let seen = Seen { face, text };
@@ -79,7 +81,7 @@ pub(super) fn plan(seen: &Seen, tun: &str, servers: &[IpAddr]) -> Vec<Step> {
         text.push('\n');
     }
     let (path, from) = (Path::new(FILE), seen.face.clone());
-    vec![Step::replace(path, from, Face::Text(text))]
+    vec![Step::replace(path, from, FileContent::Text(text))]
 }
 
 #[cfg(test)]
@@ -96,8 +98,8 @@ mod tests {
     fn servers_are_replaced_and_domains_kept() {
         let text = "search example.org\nnameserver 192.168.1.1\noptions edns0\n";
         let files = [
-            Face::Text(text.to_owned()),
-            Face::Link(PathBuf::from("/run/NetworkManager/resolv.conf")),
+            FileContent::Text(text.to_owned()),
+            FileContent::Link(PathBuf::from("/run/NetworkManager/resolv.conf")),
         ];
         for face in files {
             let seen = Seen {
@@ -106,7 +108,7 @@ mod tests {
             };
             let new = "# By `anabranch proxy --dns`, until it ends.\nnameserver 192.0.2.53\n\
                        nameserver 2001:db8::53\nsearch example.org\noptions edns0\n";
-            let to = Face::Text(new.to_owned());
+            let to = FileContent::Text(new.to_owned());
             let expected = [Step::replace(Path::new(FILE), face, to)];
             assert_eq!(plan(&seen, "ab0", &SERVERS), expected);
             assert_eq!(plan(&seen, "ab0", &[]), []);
@@ -116,7 +118,7 @@ mod tests {
     #[test]
     fn resolved_has_servers_of_the_interface() {
         let seen = Seen {
-            face: Face::Link(PathBuf::from("../run/systemd/resolve/stub-resolv.conf")),
+            face: FileContent::Link(PathBuf::from("../run/systemd/resolve/stub-resolv.conf")),
             text: "nameserver 127.0.0.53\noptions edns0 trust-ad\n".to_owned(),
         };
         let planned = plan(&seen, "ab0", &SERVERS);

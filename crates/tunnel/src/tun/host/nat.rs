@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anabranch_terminal::print;
 use anyhow::{Context, ensure};
 
-use super::act::{Act, Face, Step, find};
+use super::act::{Act, find};
 use super::change::Change;
+use super::file_content::FileContent;
 use super::record::Record;
+use super::step::Step;
 use crate::tun::TunOptions;
 use crate::tun::address::InnerAddress;
 
@@ -85,7 +87,8 @@ fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<St
             (false, "0") => "1",
             _ => continue,
         };
-        let [from, to] = [value.as_str(), wanted].map(|value| Face::Text(format!("{value}\n")));
+        let [from, to] =
+            [value.as_str(), wanted].map(|value| FileContent::Text(format!("{value}\n")));
         steps.push(Step::replace(path, from, to));
     }
     let table = table(tun);
@@ -219,7 +222,7 @@ mod tests {
         ];
         let steps = plan(&parameters(&found), "ab0", &[]);
         assert_eq!(paths(&steps), [FORWARD_IPV4, eth0, FORWARD_IPV6]);
-        let [old, new] = ["1\n", "2\n"].map(|value| Face::Text(value.to_owned()));
+        let [old, new] = ["1\n", "2\n"].map(|value| FileContent::Text(value.to_owned()));
         assert_eq!(steps[1], Step::replace(Path::new(eth0), old, new));
         let found = [(FORWARD_IPV4, "1"), (eth0, "1"), (FORWARD_IPV6, "1")];
         let steps = plan(&parameters(&found), "ab0", &[]);

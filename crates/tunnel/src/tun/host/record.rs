@@ -11,8 +11,8 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-use super::act::Step;
 use super::change::Change;
+use super::step::Step;
 
 /// Folder of the records. A restart of the machine empties it, and undoes all changes.
 const FOLDER: &str = "/run/anabranch";
@@ -204,7 +204,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::tun::host::act::{Act, Face};
+    use crate::tun::host::act::Act;
+    use crate::tun::host::file_content::FileContent;
 
     fn text(path: &Path) -> String {
         fs::read_to_string(path).unwrap()
@@ -212,7 +213,7 @@ mod tests {
 
     /// Returns the replacement of `old` by `new` in a file.
     fn step(path: &Path) -> Step {
-        let [old, new] = ["old", "new"].map(|text| Face::Text(text.to_owned()));
+        let [old, new] = ["old", "new"].map(|text| FileContent::Text(text.to_owned()));
         Step::replace(path, old, new)
     }
 

@@ -20,8 +20,9 @@ use std::net::IpAddr;
 
 use anyhow::ensure;
 
-use super::act::{Act, Step, output_of};
+use super::act::{Act, output_of};
 use super::change::{Change, Family};
+use super::step::Step;
 use crate::tun::message::OfEach;
 
 /// Mark of the paths' sockets: "Anab".
