@@ -18,8 +18,7 @@ use hyper::{Request, StatusCode};
 use serde::Serialize;
 
 use super::access::Token;
-use super::http::{Answer, body};
-use super::viewing::AnyBody;
+use super::http::{Answer, AnyBody, ClientAddress, body};
 
 pub use changes::{
     Change, LatencyChange, OutputChange, PathChange, RecordingChange, Reload, SessionAdmission,
@@ -38,10 +37,6 @@ const MAX_BYTES: usize = 16 << 10;
 /// Longest wait for the program's answer. A sender far away may be asked meanwhile.
 const PATIENCE: StdDuration = StdDuration::from_secs(15);
 const JSON: &str = "application/json";
-
-/// Address of the client that makes a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Client(pub(super) IpAddr);
 
 /// Answer to a change that was made.
 #[derive(Debug, Serialize)]
@@ -71,8 +66,8 @@ pub(super) async fn answer<B: AnyBody>(
     let Some(controls) = controls else {
         return refusal(&Refusal::NotHere);
     };
-    let client = request.extensions().get::<Client>().copied();
-    let client = client.map_or(IpAddr::from([0, 0, 0, 0]), |Client(address)| address);
+    let client = request.extensions().get::<ClientAddress>().copied();
+    let client = client.map_or(IpAddr::from([0, 0, 0, 0]), |ClientAddress(address)| address);
     let (head, body) = request.into_parts();
     let kind = match controls.check(&head, client, reading) {
         Ok(kind) => kind,

@@ -6,6 +6,7 @@ use core::str::FromStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context as TaskContext, Poll};
 use core::time::Duration as StdDuration;
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::thread;
 use anabranch_net::listen;
 use anyhow::Context;
 use http_body_util::Full;
-use hyper::body::{Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,7 +25,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connections::{Connections, Patience, Progress, Watched};
-use super::control::Client;
 use super::hosts::{HostName, Hosts};
 
 /// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
@@ -226,7 +226,7 @@ async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answeri
         match listener.accept().await {
             Ok((connection, client)) => connections.add(client.ip(), |progress| {
                 let answering = Arc::clone(answering);
-                let client = Client(client.ip());
+                let client = ClientAddress(client.ip());
                 let serving = async move { serve(connection, client, progress, &answering).await };
                 tokio::spawn(serving).abort_handle()
             }),
@@ -237,7 +237,7 @@ async fn accept_all<A: Answerer>(listener: &TcpListener, answering: &Arc<Answeri
 
 async fn serve<A: Answerer>(
     connection: TcpStream,
-    client: Client,
+    client: ClientAddress,
     progress: Progress,
     answering: &Answering<A>,
 ) {
@@ -327,4 +327,21 @@ fn typed(status: StatusCode, kind: HeaderValue, body: Body) -> Answer {
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
+}
+
+/// Address of the client that makes a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
+/// Body of a request: a connection's, or a test's.
+pub(super) trait AnyBody:
+    HttpBody<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send
+{
+}
+
+impl<B> AnyBody for B
+where
+    B: HttpBody<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
 }

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod names;
 mod noalbs;
 mod outage;
+mod outage_cause;
 mod outputs;
 mod pages;
 mod picture;
@@ -60,7 +61,7 @@ use live::Live;
 use outputs::Outputs;
 use qlog::{OpenQlog, Qlog};
 use recordings::Recordings;
-use sampler::{Sampler, Seen};
+use sampler::Sampler;
 use server::{Door, Metrics};
 use stats::Stats;
 use status::{Status, TunnelCounters};
@@ -71,11 +72,12 @@ use viewing::Viewing;
 pub use access::Token;
 pub use anabranch_viewers::Feed;
 pub use hosts::HostName;
+pub use outage_cause::OutageCause;
 pub use outputs::{ConnectionLook, OutputLook};
 pub use picture::{Picture, PictureCause, PictureState};
 pub use server::target_line;
 pub use stats::StatsName;
-pub use stream_event::{Cause, StreamEvent};
+pub use stream_event::{NamedEvent, StreamEvent};
 pub use tunnelled::{Outcome, Transport, Tunnelled};
 
 /// Interval between two statuses.
@@ -540,8 +542,8 @@ impl Sinks {
         }
     }
 
-    fn emit(&self, seen: Vec<Seen>) {
-        for (stream, stream_event) in seen {
+    fn emit(&self, events: Vec<NamedEvent>) {
+        for (stream, stream_event) in events {
             self.shared.listeners.emit(&stream, stream_event);
         }
     }

@@ -9,7 +9,8 @@ use anabranch_net::SessionKind;
 use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_units::{Duration, Instant};
 
-use super::stream_event::{Cause, StreamEvent};
+use super::outage_cause::OutageCause;
+use super::stream_event::StreamEvent;
 
 /// Time without a frame before an outage is reported.
 const NO_FRAME_FOR: Duration = Duration::from_secs(3);
@@ -19,7 +20,7 @@ const HEARD_WITHIN: Duration = Duration::from_millis(2_500);
 /// Current outage of a stream, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    current: Option<(Cause, Instant)>,
+    current: Option<(OutageCause, Instant)>,
     heard: Last,
     framed: Last,
 }
@@ -57,7 +58,7 @@ impl Outage {
             }
             (Some((was, since)), None) => {
                 // Links recover before the next frame, but a source recovers only with a frame.
-                if was == Cause::SourceGone && !has_frame {
+                if was == OutageCause::SourceGone && !has_frame {
                     return None;
                 }
                 self.current = None;
@@ -68,23 +69,23 @@ impl Outage {
                 })
             }
             // All links may fail while the source is silent, and recover before it.
-            (Some((Cause::SourceGone, since)), Some(Cause::AllLinksDown)) => {
-                self.current = Some((Cause::AllLinksDown, since));
-                Some(Cause::AllLinksDown.stream_event())
+            (Some((OutageCause::SourceGone, since)), Some(OutageCause::AllLinksDown)) => {
+                self.current = Some((OutageCause::AllLinksDown, since));
+                Some(OutageCause::AllLinksDown.stream_event())
             }
             _ => None,
         }
     }
 
     /// Returns the cause of the present outage.
-    pub(super) fn present(&self) -> Option<Cause> {
+    pub(super) fn present(&self) -> Option<OutageCause> {
         self.current.map(|(cause, _)| cause)
     }
 
-    fn cause(&self, seen: &Snapshot) -> Option<Cause> {
+    fn cause(&self, seen: &Snapshot) -> Option<OutageCause> {
         let mut states = seen.paths.iter().map(PathSnapshot::state);
         if !seen.paths.is_empty() && states.all(|state| !state.is_usable()) {
-            return Some(Cause::AllLinksDown);
+            return Some(OutageCause::AllLinksDown);
         }
         let is_silent = seen.at.saturating_since(self.framed.at) >= NO_FRAME_FOR;
         if seen.session_kind != Some(SessionKind::Frames) || self.framed.count == 0 || !is_silent {
@@ -95,9 +96,9 @@ impl Outage {
         let is_reported = seen.paths.iter().any(|path| path.link.is_some());
         let is_heard = is_reported || seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
         Some(if is_sender || is_heard {
-            Cause::SourceGone
+            OutageCause::SourceGone
         } else {
-            Cause::AllLinksDown
+            OutageCause::AllLinksDown
         })
     }
 }

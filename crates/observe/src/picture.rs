@@ -9,7 +9,7 @@ use anabranch_net::{SessionKind, Snapshot};
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-use super::stream_event::Cause;
+use super::outage_cause::OutageCause;
 use crate::names::path_name;
 
 /// Span that the state describes.
@@ -109,7 +109,7 @@ pub(super) struct PictureWatch {
 pub(super) struct Circumstances<'a> {
     pub(super) path_names: &'a [String],
     /// Cause of the present outage.
-    pub(super) outage: Option<Cause>,
+    pub(super) outage: Option<OutageCause>,
     /// Whether the session exists and its peer has not gone away.
     pub(super) is_connected: bool,
     /// Time of the last bytes of a stream by another protocol, whose frames are not counted.
@@ -193,8 +193,8 @@ impl PictureWatch {
 
 fn cause_of_gone(around: Circumstances<'_>) -> PictureCause {
     match around.outage {
-        Some(Cause::AllLinksDown) => PictureCause::Links,
-        Some(Cause::SourceGone) => PictureCause::Encoder,
+        Some(OutageCause::AllLinksDown) => PictureCause::Links,
+        Some(OutageCause::SourceGone) => PictureCause::Encoder,
         None if !around.is_connected => PictureCause::Peer,
         None if around.heard_at.is_some() => PictureCause::Encoder,
         None => PictureCause::Links,
@@ -261,7 +261,7 @@ mod tests {
     struct Bed {
         watch: PictureWatch,
         seen: Snapshot,
-        outage: Option<Cause>,
+        outage: Option<OutageCause>,
         is_connected: bool,
         heard_at: Option<Instant>,
         slow_seconds: u64,
@@ -355,7 +355,11 @@ mod tests {
             "gone for 7 s; the paths lose packets"
         );
         for (outage, is_connected, text) in [
-            (Some(Cause::SourceGone), true, "the encoder sends nothing"),
+            (
+                Some(OutageCause::SourceGone),
+                true,
+                "the encoder sends nothing",
+            ),
             (None, false, "the sender is away"),
         ] {
             (bed.outage, bed.is_connected) = (outage, is_connected);

@@ -5,11 +5,8 @@ use anabranch_units::Instant;
 use super::Look;
 use super::meter::RateMeter;
 use super::status::{Status, Stream, Total, TunnelCounters};
-use super::stream_event::{StreamEvent, unix_time_s};
+use super::stream_event::{NamedEvent, unix_time_s};
 use super::tracked::{Bits, Tracked};
-
-/// Name of a stream, and its event.
-pub type Seen = (String, StreamEvent);
 
 /// All current and past streams.
 #[derive(Debug, Default)]
@@ -41,16 +38,16 @@ impl Sampler {
     }
 
     /// Takes a sample. Returns the events since the last one.
-    pub fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
+    pub fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<NamedEvent> {
         let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
         self.sampled_at = now;
-        let mut seen = Vec::new();
+        let mut events = Vec::new();
         let mut sum = Bits::default();
         // A session that is over is missing from the sample.
         for stream in &mut self.streams {
             let is_there = looks.iter().any(|look| look.name == stream.name());
             if !is_there {
-                stream.on_gone(&mut seen);
+                stream.on_gone(&mut events);
             }
         }
         for look in looks {
@@ -59,21 +56,21 @@ impl Sampler {
                 self.streams.push(Tracked::new(look.name.clone()));
                 self.streams.len() - 1
             });
-            let bits = self.streams[index].sample(look, self.slow_seconds, &mut seen);
+            let bits = self.streams[index].sample(look, self.slow_seconds, &mut events);
             sum = sum.plus(bits);
         }
         self.sent.add(sum.sent, span_s);
         self.received.add(sum.received, span_s);
         self.delivered.add(sum.delivered, span_s);
-        seen
+        events
     }
 
     /// Ends all streams, because the program ends.
-    pub(super) fn end(&mut self) -> Vec<Seen> {
-        let mut seen = Vec::new();
+    pub(super) fn end(&mut self) -> Vec<NamedEvent> {
+        let mut events = Vec::new();
         let all = self.streams.iter_mut();
-        all.for_each(|stream| stream.on_gone(&mut seen));
-        seen
+        all.for_each(|stream| stream.on_gone(&mut events));
+        events
     }
 
     /// Returns the number of streams in the last sample.

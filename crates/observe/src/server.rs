@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 
 use super::access::{Access, Token};
 use super::control::{self, Controls};
-use super::http::{Answer, Answerer, HttpAddress, Server, body, live, text};
+use super::http::{Answer, Answerer, AnyBody, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
 use super::status::{Status, Stream};
 use super::thumbnail::NoPicture;
-use super::viewing::{self, AnyBody, Viewing};
+use super::viewing::{self, Viewing};
 use super::{Options, Shared, metrics, noalbs, pages, words};
 
 const INDEX: &str = "\

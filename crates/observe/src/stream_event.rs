@@ -5,7 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use anabranch_net::{Clock, Event};
 use serde::Serialize;
 
+use super::outage_cause::OutageCause;
 use super::picture::{PictureCause, PictureState};
+
+/// Name of a stream, and its event.
+pub type NamedEvent = (String, StreamEvent);
 
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -100,7 +104,7 @@ pub enum StreamEvent {
     /// An outage has ended.
     Recovered {
         /// Cause of the outage.
-        from: Cause,
+        from: OutageCause,
         /// Duration of the outage.
         lasted_s: f64,
     },
@@ -210,21 +214,11 @@ pub enum StreamEvent {
     },
 }
 
-/// Cause of an outage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// No path delivered packets.
-    AllLinksDown,
-    /// No frame arrived.
-    SourceGone,
-}
-
-impl Cause {
+impl OutageCause {
     pub(super) fn stream_event(self) -> StreamEvent {
         match self {
-            Cause::AllLinksDown => StreamEvent::AllLinksDown,
-            Cause::SourceGone => StreamEvent::SourceGone,
+            OutageCause::AllLinksDown => StreamEvent::AllLinksDown,
+            OutageCause::SourceGone => StreamEvent::SourceGone,
         }
     }
 }

@@ -11,9 +11,8 @@ use anabranch_units::{DataRate, Instant};
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::picture::{Circumstances, Picture, PictureWatch};
-use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Spread, Stream, StreamCounters};
-use super::stream_event::StreamEvent;
+use super::stream_event::{NamedEvent, StreamEvent};
 use super::{Foreign, Look};
 use crate::names::{cargo_name, path_name, state_name};
 
@@ -96,28 +95,33 @@ impl Tracked {
     }
 
     /// Records that the stream is missing from the sample.
-    pub(super) fn on_gone(&mut self, seen: &mut Vec<Seen>) {
+    pub(super) fn on_gone(&mut self, events: &mut Vec<NamedEvent>) {
         if core::mem::take(&mut self.is_here) {
-            self.end_session(seen);
+            self.end_session(events);
         }
     }
 
-    fn end_session(&mut self, seen: &mut Vec<Seen>) {
+    fn end_session(&mut self, events: &mut Vec<NamedEvent>) {
         if self.identity.take().is_none() {
             return;
         }
         let session = self.session;
         self.outage = Outage::default();
         self.picture = PictureWatch::default();
-        self.say(seen, StreamEvent::SessionEnded { session });
+        self.say(events, StreamEvent::SessionEnded { session });
     }
 
-    fn say(&self, seen: &mut Vec<Seen>, stream_event: StreamEvent) {
-        seen.push((self.name.clone(), stream_event));
+    fn say(&self, events: &mut Vec<NamedEvent>, stream_event: StreamEvent) {
+        events.push((self.name.clone(), stream_event));
     }
 
     /// Takes a sample.
-    pub(super) fn sample(&mut self, look: Look, slow_seconds: u64, seen: &mut Vec<Seen>) -> Bits {
+    pub(super) fn sample(
+        &mut self,
+        look: Look,
+        slow_seconds: u64,
+        events: &mut Vec<NamedEvent>,
+    ) -> Bits {
         let Look {
             path_names,
             snapshot,
@@ -132,9 +136,9 @@ impl Tracked {
         self.slow_seconds = slow_seconds;
         let mut since = self.last.at;
         if let Some(connected_at) = snapshot.connected_at {
-            since = self.detect_session(connected_at, &snapshot, seen);
+            since = self.detect_session(connected_at, &snapshot, events);
         } else if self.foreign.is_some() {
-            self.end_session(seen);
+            self.end_session(events);
         }
         let span_s = snapshot.at.saturating_since(since).as_secs_f64();
         let mut bits = Bits::default();
@@ -172,37 +176,37 @@ impl Tracked {
                     name,
                     state: state_name(state).to_owned(),
                 };
-                seen.push((self.name.clone(), stream_event));
+                events.push((self.name.clone(), stream_event));
             }
         }
         self.media.see(snapshot.session.media_bytes_sent, span_s);
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
-        self.detect_outage(&snapshot, seen);
+        self.detect_outage(&snapshot, events);
         self.last = snapshot;
-        self.watch_picture(seen);
+        self.watch_picture(events);
         bits
     }
 
     /// The link states of other protocols are unknown, and a peer that has left is silent.
-    fn detect_outage(&mut self, snapshot: &Snapshot, seen: &mut Vec<Seen>) {
+    fn detect_outage(&mut self, snapshot: &Snapshot, events: &mut Vec<NamedEvent>) {
         if snapshot.connected_at.is_some()
             && snapshot.peer_left_at.is_none()
             && self.foreign.is_none()
             && let Some(stream_event) = self.outage.see(snapshot)
         {
-            self.say(seen, stream_event);
+            self.say(events, stream_event);
         }
     }
 
-    fn watch_picture(&mut self, seen: &mut Vec<Seen>) {
+    fn watch_picture(&mut self, events: &mut Vec<NamedEvent>) {
         let mut watch = core::mem::take(&mut self.picture);
         if let Some(picture) = watch.see(&self.last, self.circumstances()) {
             let Picture {
                 state, cause, text, ..
             } = picture;
-            self.say(seen, StreamEvent::Picture { state, cause, text });
+            self.say(events, StreamEvent::Picture { state, cause, text });
         }
         self.picture = watch;
     }
@@ -226,7 +230,7 @@ impl Tracked {
         &mut self,
         connected_at: Instant,
         snapshot: &Snapshot,
-        seen: &mut Vec<Seen>,
+        events: &mut Vec<NamedEvent>,
     ) -> Instant {
         let identity = Identity {
             connected_at,
@@ -238,11 +242,11 @@ impl Tracked {
         let before = self.identity.replace(identity);
         if before.is_some() {
             let session = self.session;
-            self.say(seen, StreamEvent::SessionEnded { session });
+            self.say(events, StreamEvent::SessionEnded { session });
         }
         self.session += 1;
         let session = self.session;
-        self.say(seen, StreamEvent::SessionBegan { session });
+        self.say(events, StreamEvent::SessionBegan { session });
         // A sender's counters include its earlier sessions.
         if before.is_some_and(|before| before.connected_at == connected_at) {
             return self.last.at;
@@ -262,25 +266,25 @@ impl Tracked {
 
     /// Ends the interval and returns its status.
     pub(super) fn state(&mut self) -> Stream {
-        let seen = &self.last;
-        let sent = seen.paths.iter().map(|path| path.counters.reasons);
+        let snapshot = &self.last;
+        let sent = snapshot.paths.iter().map(|path| path.counters.reasons);
         let reasons = sent.fold(ReasonCounts::default(), |sum, of| sum.plus(&of));
         let sent_shares = shares(&reasons, &self.reasons_before);
         self.reasons_before = reasons;
-        let session = &seen.session;
+        let session = &snapshot.session;
         let counters = StreamCounters {
             frames_sent: session.frames_sent,
             frames_late: session.frames_late,
             frames_acked: session.frames_acked,
             frames_received: session.frames_received,
             frames_dropped: session.frames_dropped,
-            delivered_bytes: delivered_bytes(seen),
+            delivered_bytes: delivered_bytes(snapshot),
             recovered_packets: session.recovered_fragments,
-            rejected_datagrams: seen.edge.rejected_datagrams.iter().sum(),
+            rejected_datagrams: snapshot.edge.rejected_datagrams.iter().sum(),
         };
         let foreign = self.foreign.as_ref();
-        let silent_s = |at: Instant| seen.at.saturating_since(at).as_secs_f64();
-        let paths = seen.paths.iter().zip(&mut self.paths).enumerate();
+        let silent_s = |at: Instant| snapshot.at.saturating_since(at).as_secs_f64();
+        let paths = snapshot.paths.iter().zip(&mut self.paths).enumerate();
         let paths = paths.map(|(index, (path, tracked))| {
             let name = path_name(&self.path_names, index, path);
             let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
@@ -290,11 +294,15 @@ impl Tracked {
             }
         });
         let paths: Vec<Path> = paths.collect();
-        let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
-        let carries = seen.session_kind.or(foreign.map(|_| SessionKind::Frames));
+        let since = snapshot
+            .connected_at
+            .map(|at| snapshot.at.saturating_since(at));
+        let carries = snapshot
+            .session_kind
+            .or(foreign.map(|_| SessionKind::Frames));
         Stream {
             name: self.name.clone(),
-            peer: seen.peer.map(|peer| peer.to_string()),
+            peer: snapshot.peer.map(|peer| peer.to_string()),
             carries: carries.map(|session_kind| cargo_name(session_kind).to_owned()),
             protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
             silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
@@ -302,9 +310,9 @@ impl Tracked {
             session: self.session,
             reset: core::mem::take(&mut self.is_reset),
             session_s: since.unwrap_or_default().as_secs_f64(),
-            latency_s: seen.latency.map(|latency| latency.as_secs_f64()),
-            picture: self.picture.picture(seen, self.circumstances()),
-            target_rate_bps: seen.target_bitrate.bits_per_second(),
+            latency_s: snapshot.latency.map(|latency| latency.as_secs_f64()),
+            picture: self.picture.picture(snapshot, self.circumstances()),
+            target_rate_bps: snapshot.target_bitrate.bits_per_second(),
             media_rate_bps: self.media.take(),
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
@@ -318,10 +326,10 @@ impl Tracked {
 }
 
 impl TrackedPath {
-    fn state(&mut self, index: usize, name: String, seen: &PathSnapshot) -> Path {
-        let view = &seen.view;
-        let counted = &seen.counters;
-        let link = seen.link.as_ref();
+    fn state(&mut self, index: usize, name: String, snapshot: &PathSnapshot) -> Path {
+        let view = &snapshot.view;
+        let counted = &snapshot.counters;
+        let link = snapshot.link.as_ref();
         let bandwidth = link.map_or(view.bandwidth, |link| link.bandwidth);
         let max_rate = link.and_then(|link| link.max_rate);
         let cap = link.and_then(|link| link.cap);
@@ -338,8 +346,8 @@ impl TrackedPath {
         Path {
             path: index,
             name,
-            peer: seen.peer.map(|peer| peer.to_string()),
-            state: state_name(seen.state()).to_owned(),
+            peer: snapshot.peer.map(|peer| peer.to_string()),
+            state: state_name(snapshot.state()).to_owned(),
             standby: link.map_or(view.is_standby, |link| link.is_standby),
             silent_s: None,
             sent_rate_bps: self.sent.take(),
@@ -351,16 +359,16 @@ impl TrackedPath {
             max_rate_bps: max_rate.map(DataRate::bits_per_second),
             cap_bytes: cap.map(|cap| cap.limit_bytes),
             cap_used_bytes: cap.map(|cap| cap.used_bytes),
-            controller_state: seen.controller_state.to_owned(),
+            controller_state: snapshot.controller_state.to_owned(),
             in_flight_bytes: view.bytes_in_flight,
             queued_bytes: view.queued_bytes,
             congestion_window_bytes: view.congestion_window,
-            carrier: seen.carrier.to_string(),
+            carrier: snapshot.carrier.to_string(),
             mtu_bytes: view.mtu,
-            last_error: seen.last_error.clone(),
+            last_error: snapshot.last_error.clone(),
             counters: PathCounters {
                 sent_packets: counted.sent_packets + counted.control_packets,
-                sent_bytes: sent_bytes(seen),
+                sent_bytes: sent_bytes(snapshot),
                 received_packets: counted.received_packets,
                 received_bytes: counted.received_bytes,
                 acked_packets: counted.acked_packets,
@@ -370,7 +378,7 @@ impl TrackedPath {
                 repair_packets: counted.repair_packets,
                 padding_packets: counted.padding_packets,
                 duplicate_packets: counted.duplicate_packets,
-                unsent_datagrams: seen.unsent_datagrams,
+                unsent_datagrams: snapshot.unsent_datagrams,
             },
             sent_reasons: reasons.collect(),
         }
@@ -395,8 +403,8 @@ fn sent_bytes(path: &PathSnapshot) -> u64 {
     path.counters.sent_bytes + path.counters.control_bytes
 }
 
-fn delivered_bytes(seen: &Snapshot) -> u64 {
-    seen.session.media_bytes_received + seen.session.stream_bytes_received
+fn delivered_bytes(snapshot: &Snapshot) -> u64 {
+    snapshot.session.media_bytes_received + snapshot.session.stream_bytes_received
 }
 
 pub(super) const STATES: [PathState; 4] = [

@@ -3,7 +3,6 @@
 //! A viewer changes nothing but its own place. Pages of other sites can neither offer, since an
 //! offer's type needs a preflight, nor read an answer, unless they have the token.
 
-use std::error::Error;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +11,7 @@ use anabranch_units::{Duration, Limiter, Limits, Rate};
 use anabranch_video::mpeg_ts::{AudioCodec, VideoCodec};
 use anabranch_viewers::{Film, Hub, Look, Refusal, Way, check_film, check_webrtc, fragments};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::{Body, Bytes};
+use hyper::body::Bytes;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
@@ -22,7 +21,7 @@ use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
 use serde_json::json;
 
-use super::http::{self, Answer, Ends, body, text};
+use super::http::{self, Answer, AnyBody, Ends, body, text};
 
 const SDP: &str = "application/sdp";
 const JSON: &str = "application/json";
@@ -45,19 +44,6 @@ const OFFERS: Limits = Limits {
 };
 /// Prefix of the addresses of viewers by WebRTC.
 const VIEWERS: &str = "/viewers/";
-
-/// Body of a request: a connection's, or a test's.
-pub(super) trait AnyBody:
-    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send
-{
-}
-
-impl<B> AnyBody for B
-where
-    B: Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-}
 
 /// Viewers of a program's streams, and the limit of their offers.
 pub(super) struct Viewing {
