@@ -98,7 +98,7 @@ results: ## run what docs/results.md shows, and write its tables and pictures: a
 	$(LAB) compare --controllers $(RESULTS_CONTROLLERS) --seeds $(WIRELESS_SEEDS) \
 	  --metrics $(WIRELESS_METRICS) --format json scenarios/rmcat-wireless/*.toml > $(RESULTS)/wireless.json
 	$(LAB) contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
-	scripts/results.py $(RESULTS) docs/results.md
+	scripts/results.py $(RESULTS) docs/results.md docs/results-claims.md docs/results-networks.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(LAB) compare --controllers $(RMCAT_CONTROLLERS) \

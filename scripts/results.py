@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/results.md and docs/frontier.md from the output of the commands; `make results` and `make frontier`
-run them.
+"""Writes the tables of docs/results*.md and docs/frontier.md from the output of the commands; `make results`
+and `make frontier` run them.
 
-    scripts/results.py FOLDER docs/results.md
+    scripts/results.py FOLDER PAGE...
 
 FOLDER holds findings*.json and report*.html (`anabranch-lab reproduce --format json`, of all papers or of some in each), rmcat.json and wireless.json
 (`anabranch-lab compare --format json`), contest.txt (`anabranch-lab contest`), frontier.json (`anabranch-lab frontier
 --format json`); a missing file leaves its tables unchanged. A table stands between `<!-- begin NAME -->` and
-`<!-- end NAME -->`; the text around it is written by hand.
+`<!-- end NAME -->` on one of the pages; the text around it is written by hand. frontier-points.csv is written beside
+the page of the frontier.
 """
 
+import csv
 import json
 import re
 import sys
@@ -285,27 +287,41 @@ def point_name(text):
     return ", ".join([scenario, *dict.fromkeys(values)])
 
 
-def frontier_point(point):
-    def cell(one):
-        parts = [
-            "–" if one[key] is None else f"{one[key]:.0f}"
-            for key in ("frame_delay_p95_ms", "packet_delay_p95_ms")
-        ]
-        parts.append(f"{100 * one['goodput_ratio']:.0f}")
-        for key, digits in (("utilisation", 0), ("loss_ratio", 1)):
-            parts.append("–" if one[key] is None else f"{100 * one[key]:.{digits}f}")
-        if one["share_beside_streams"] is not None:
-            parts.append(f"share {100 * one['share_beside_streams']:.0f}")
-        elif one["jain_index"] is not None and one["jain_index"] < 0.995:
-            parts.append(f"Jain {one['jain_index']:.2f}")
-        text = " / ".join(parts)
-        return f"**{text}**" if one["is_on_frontier"] else text
+POINT_COLUMNS = [
+    "family", "point", "controller", "frame_delay_p95_ms", "packet_delay_p95_ms", "goodput_percent", "use_percent",
+    "loss_percent", "share_beside_tcp_percent", "jain_index", "is_on_frontier",
+]
 
-    return [point_name(point["scenario"]), *map(cell, point["cells"])]
+
+def frontier_points(document):
+    """Returns a row for each point and controller."""
+    def digits(value, factor, count):
+        return "" if value is None else f"{factor * value:.{count}f}"
+
+    for point in document["points"]:
+        for controller, cell in zip(document["controllers"], point["cells"]):
+            is_uneven = cell["jain_index"] is not None and cell["jain_index"] < 0.995
+            shares = is_uneven and cell["share_beside_streams"] is None
+            yield [
+                point["family"], point_name(point["scenario"]), controller["controller"],
+                digits(cell["frame_delay_p95_ms"], 1, 0), digits(cell["packet_delay_p95_ms"], 1, 0),
+                digits(cell["goodput_ratio"], 100, 0), digits(cell["utilisation"], 100, 0),
+                digits(cell["loss_ratio"], 100, 1), digits(cell["share_beside_streams"], 100, 0),
+                digits(cell["jain_index"], 1, 2) if shares else "",
+                "yes" if cell["is_on_frontier"] else "no",
+            ]
+
+
+def write_points(document, path):
+    """Writes the table of all points."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(POINT_COLUMNS)
+        rows.writerows(frontier_points(document))
 
 
 def frontier(document):
-    """Returns each controller's counts and medians, and the figures of all points by family."""
+    """Returns each controller's counts and medians."""
     def per_cent(value, digits=0):
         return "–" if value is None else f"{100 * value:.{digits}f}"
 
@@ -323,13 +339,7 @@ def frontier(document):
         "controller", "on the frontier", "by packets", "frames, ms", "packets, ms", "goodput, %",
         "use, %", "most loss, %", "beside TCP, %",
     ]
-    text = f"Seeds: {document['seed_count']}.\n\n" + table(heading, rows)
-    names = [f"`{one['controller']}`" for one in document["controllers"]]
-    for family in dict.fromkeys(point["family"] for point in document["points"]):
-        points = [point for point in document["points"] if point["family"] == family]
-        text += f"\n\n**{family}**\n\n"
-        text += table(["point", *names], [frontier_point(point) for point in points])
-    return text
+    return f"Seeds: {document['seed_count']}.\n\n" + table(heading, rows)
 
 
 def pictures(report, folder):
@@ -344,8 +354,8 @@ def pictures(report, folder):
         (folder / name).write_text(drawn[-1] + "\n")
 
 
-def main(folder, path):
-    folder, path = Path(folder), Path(path)
+def main(folder, *names):
+    folder, pages = Path(folder), [Path(name) for name in names]
     blocks = {}
     documents = [json.loads(file.read_text()) for file in sorted(folder.glob("findings*.json"))]
     if documents:
@@ -357,28 +367,33 @@ def main(folder, path):
         blocks["table-2"] = table_2(findings)
         blocks["own"] = own(findings)
     for report in sorted(folder.glob("report*.html")):
-        pictures(report.read_text(), path.parent)
+        pictures(report.read_text(), pages[0].parent)
     if (folder / "rmcat.json").exists():
         blocks["rmcat"] = cases(json.loads((folder / "rmcat.json").read_text()), RMCAT)
     if (folder / "wireless.json").exists():
         blocks["wireless"] = cases(json.loads((folder / "wireless.json").read_text()), WIRELESS)
     if (folder / "frontier.json").exists():
-        blocks["frontier"] = frontier(json.loads((folder / "frontier.json").read_text()))
+        document = json.loads((folder / "frontier.json").read_text())
+        blocks["frontier"] = frontier(document)
+        write_points(document, pages[0].parent / "frontier-points.csv")
     if (folder / "contest.txt").exists():
         blocks["contest"] = "```\n" + (folder / "contest.txt").read_text().rstrip() + "\n```"
-    text = path.read_text()
+    texts = {page: page.read_text() for page in pages}
     for name, block in blocks.items():
         if block is None:
             continue
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
-        text, count = pattern.subn(lambda _: f"{begin}\n{block}\n{end}", text)
-        if count != 1:
-            sys.exit(f"{path} has {count} blocks {name!r}, expected one")
-    path.write_text(text)
+        holding = [page for page, text in texts.items() if begin in text]
+        if len(holding) != 1 or texts[holding[0]].count(begin) != 1:
+            sys.exit(f"{', '.join(names)}: expected one block {name!r}")
+        page = holding[0]
+        texts[page] = pattern.sub(lambda _: f"{begin}\n{block}\n{end}", texts[page])
+    for page, text in texts.items():
+        page.write_text(text)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -1,8 +1,9 @@
-//! The tutorial's pages, without running them.
+//! The tutorial's pages without running them, and the lengths of all pages.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::repository;
 use crate::walk::blocks;
 
 const FIRST_STREAM: &str = include_str!("../../../docs/tutorial/first-stream.md");
@@ -78,6 +79,59 @@ fn every_block_of_the_tutorial_is_tested() {
         for block in blocks(page) {
             let is_file = block.info.starts_with("toml ");
             assert!(is_file || known.contains(&&*block.info), "{}", block.info);
+        }
+    }
+}
+
+/// Most words of a page, tables included: half an hour of reading. The protocol and the catalogue
+/// are references, in which nobody reads from the first line to the last.
+const MAX_WORDS: usize = 4_000;
+const REFERENCES: [&str; 3] = ["protocol.md", "protocol-security.md", "catalogue.md"];
+const MAX_COLUMNS: usize = 100;
+
+/// Returns the pages of the documentation: paths from the repository's root, and texts.
+fn all_pages() -> Vec<(String, String)> {
+    repository::files(".md")
+        .into_iter()
+        .map(|(path, text)| (path.display().to_string(), text))
+        .filter(|(path, _)| !path.starts_with("web/") || path.starts_with("docs/"))
+        .collect()
+}
+
+#[test]
+fn no_page_has_more_than_its_reader_reads() {
+    for (path, text) in all_pages() {
+        let is_reference = REFERENCES.iter().any(|name| path == format!("docs/{name}"));
+        if path.starts_with("docs/") && !is_reference {
+            let count = text.split_whitespace().count();
+            assert!(
+                count <= MAX_WORDS,
+                "{path}: {count} words; a page for each job has at most {MAX_WORDS}"
+            );
+        }
+    }
+}
+
+/// Lines of tables and of code are as long as they must be.
+#[test]
+fn lines_of_pages_fit_an_editor() {
+    for (path, text) in all_pages() {
+        let mut is_code = false;
+        for (index, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("```") {
+                is_code = !is_code;
+            }
+            let is_free = is_code
+                || line.starts_with('|')
+                || line.starts_with("    ")
+                || line.starts_with("Status: ")
+                || !line.trim().contains(' ');
+            let columns = line.chars().count();
+            assert!(
+                is_free || columns <= MAX_COLUMNS,
+                "{path}:{}: {columns} columns; wrap it at {MAX_COLUMNS}",
+                index + 1
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::compare::{Column, compare};
 use anabranch_lab::{RunOptions, Scenario, run};
 
-const PAGE: &str = include_str!("../../../docs/results.md");
-const BEHIND: &str = "docs/results.md is behind the program; `make results` writes it";
+const PAGE: &str = include_str!("../../../docs/results-networks.md");
+const BEHIND: &str = "docs/results-networks.md is behind the program; `make results` writes it";
 /// The seeds of the page's comparison.
 const SEEDS: u64 = 5;
 
