@@ -30,14 +30,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .listen("127.0.0.1:0")
         .start()?;
 
-    let alternating = || Box::new(OneByOne::new(Alternating)) as _;
     let (sender, _events) = Sender::builder()
         .key(camera)
         .peer(studio_name)
         .to(receiver.local_addr())
         .via("127.0.0.1")
         .via("127.0.0.2")
-        .scheduler(SchedulerFactory::new("alternating", alternating))
+        .scheduler(SchedulerFactory::new("alternating", || {
+            Box::new(OneByOne::new(Alternating)) as _
+        }))
         .connect()?;
     let session = sessions.recv()?;
     for number in 0..20 {

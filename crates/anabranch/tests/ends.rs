@@ -79,9 +79,8 @@ fn tasks_send_and_receive_frames() {
 fn an_end_keeps_its_reason() {
     let (receiver, _sessions, sender, events) = session();
     sender.close();
-    let is_ended = |event: &Event| matches!(event, Event::Ended(_));
     assert_eq!(
-        events.iter().find(is_ended),
+        events.iter().find(|event| matches!(event, Event::Ended(_))),
         Some(Event::Ended(Ended::Closed))
     );
     // Though the sender lives, its events are over, and its calls give the reason.

@@ -71,23 +71,22 @@ impl Path {
         rtt: Duration,
     ) -> Feedback<'a> {
         let in_flight = RATE.bytes_in(rtt);
-        let sample = |newest: &AckedPacket| RateSample {
-            delivery_rate: RATE,
-            min_of_send_and_ack_rate: RATE,
-            delivered_bytes: in_flight,
-            prior_delivered_bytes: newest.sent.delivery.delivered_bytes,
-            interval: rtt,
-            is_full_round: true,
-            is_first_flight: false,
-            is_app_limited: false,
-        };
         Feedback {
             path: PathId(0),
             acked,
             lost,
             spurious: &[],
             rtt: &self.rtt,
-            delivery: acked.last().map(sample),
+            delivery: acked.last().map(|newest| RateSample {
+                delivery_rate: RATE,
+                min_of_send_and_ack_rate: RATE,
+                delivered_bytes: in_flight,
+                prior_delivered_bytes: newest.sent.delivery.delivered_bytes,
+                interval: rtt,
+                is_full_round: true,
+                is_first_flight: false,
+                is_app_limited: false,
+            }),
             prior_bytes_in_flight: in_flight,
             bytes_in_flight: in_flight - u64::from(PACKET_BYTES),
             delivered_bytes: self.delivered_bytes,

@@ -299,8 +299,10 @@ fn settings(option: &AlgorithmOption) -> Vec<String> {
         OptionValues::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
         OptionValues::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
     };
-    let named = |value: String| format!("{}={value}", option.name);
-    values.into_iter().map(named).collect()
+    values
+        .into_iter()
+        .map(|value| format!("{}={value}", option.name))
+        .collect()
 }
 
 /// Returns every controller with each of its settings in turn, and once with all of its options at
@@ -312,8 +314,11 @@ fn with_options(picks: &[usize]) -> Vec<String> {
         for (option, pick) in entry.options.iter().zip(picks.iter().cycle()) {
             let settings = settings(option);
             all = format!("{all}:{}", settings[pick % settings.len()]);
-            let named = |setting| format!("{}:{setting}", entry.name);
-            names.extend(settings.into_iter().map(named));
+            names.extend(
+                settings
+                    .into_iter()
+                    .map(|setting| format!("{}:{setting}", entry.name)),
+            );
         }
         if entry.options.len() > 1 {
             names.push(all);
@@ -414,11 +419,13 @@ fn contract_options_every_word_and_both_ends_are_tried() {
     ] {
         assert!(names.iter().any(|known| known == name), "{names:?}");
     }
-    let settings_of = |entry: &ControllerEntry| -> usize {
-        let each = entry.options.iter().map(|option| settings(option).len());
-        each.sum::<usize>() + usize::from(entry.options.len() > 1)
-    };
-    let expected: usize = CONTROLLERS.iter().map(settings_of).sum();
+    let expected: usize = CONTROLLERS
+        .iter()
+        .map(|entry| -> usize {
+            let each = entry.options.iter().map(|option| settings(option).len());
+            each.sum::<usize>() + usize::from(entry.options.len() > 1)
+        })
+        .sum();
     assert_eq!(names.len(), expected);
 }
 

@@ -259,8 +259,11 @@ impl Gcc {
         self.acked_count += feedback.acked.len() as u64;
         let rtt = feedback.rtt.smoothed();
         let usage = self.detector.usage();
-        let is_early = |at: Instant| now.saturating_since(at) < self.interval / 2;
-        if usage != Usage::Overuse && self.updated_at.is_some_and(is_early) {
+        if usage != Usage::Overuse
+            && self
+                .updated_at
+                .is_some_and(|at| now.saturating_since(at) < self.interval / 2)
+        {
             return;
         }
         self.updated_at = Some(now);

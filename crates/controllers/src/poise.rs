@@ -364,8 +364,12 @@ impl Poise {
 
     /// Rule 6.
     fn look_at_base(&mut self, now: Instant) {
-        let is_unseen = |seen_at: Instant| now > seen_at + BASE_UNSEEN;
-        if self.phase == Phase::Steady && self.queue.base_seen_at().is_some_and(is_unseen) {
+        if self.phase == Phase::Steady
+            && self
+                .queue
+                .base_seen_at()
+                .is_some_and(|seen_at| now > seen_at + BASE_UNSEEN)
+        {
             let queue = Duration::from_nanos((self.queue.millis() * 1e6) as u64);
             self.phase = Phase::Drain(now + self.round_trip * 2 + queue);
             self.queue.on_drain(now);
@@ -434,9 +438,9 @@ impl Poise {
     /// Rule 7. After a sudden step c has its former value: the delay's growth looked like a queue.
     fn follow_step(&mut self, now: Instant) {
         let (rate, past) = (self.rate, &self.past);
-        let has_yielded = || past.iter().any(|&(_, capacity)| rate < YIELDED * capacity);
-        let Some(Step { since, is_sudden }) = self.queue.follow_step(now, self.jitter, has_yielded)
-        else {
+        let Some(Step { since, is_sudden }) = self.queue.follow_step(now, self.jitter, || {
+            past.iter().any(|&(_, capacity)| rate < YIELDED * capacity)
+        }) else {
             return;
         };
         self.counts_from = self.recent.newest().unwrap_or(self.counts_from);

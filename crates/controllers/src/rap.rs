@@ -163,8 +163,11 @@ impl CongestionController for Rap {
             }
             self.smoothed_rtt = Some(feedback.rtt.smoothed().as_secs_f64().max(1e-6));
         }
-        let is_new = |packet: &SentPacket| packet.packet_number >= self.cluster_ends_with;
-        if feedback.lost.iter().any(is_new) {
+        if feedback
+            .lost
+            .iter()
+            .any(|packet| packet.packet_number >= self.cluster_ends_with)
+        {
             self.back_off(now);
         } else if let Some(smoothed_rtt) = self.smoothed_rtt
             && self.stepped_at + Duration::from_secs_f64(smoothed_rtt) <= now

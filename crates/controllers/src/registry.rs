@@ -293,18 +293,18 @@ pub fn default_controller() -> Controller {
 /// [`UnknownController`], which lists the known names or the controller's options.
 pub fn by_name(text: &str) -> Result<Controller, UnknownController> {
     let (entry, options) = parse(text)?;
-    let build = move |config: &ControllerConfig| {
+    Ok(Controller::new(text, entry.rate, move |config| {
         (entry.build)(&ControllerConfig {
             options: options.clone(),
             ..config.clone()
         })
-    };
-    Ok(Controller::new(text, entry.rate, build))
+    }))
 }
 
 fn parse(text: &str) -> Result<(&'static ControllerEntry, AlgorithmOptions), UnknownController> {
-    let known = |entry: &ControllerEntry| (entry.name, entry.options);
-    find("controller", text, CONTROLLERS, known)
+    find("controller", text, CONTROLLERS, |entry| {
+        (entry.name, entry.options)
+    })
 }
 
 #[cfg(test)]

@@ -315,10 +315,12 @@ impl CongestionController for Zhu {
     ) {
         self.observe(now, feedback);
         self.is_probing |= now.saturating_since(self.measured_at) >= PROBE_INTERVAL;
-        let is_new_loss = |packet: &anabranch_core::recovery::SentPacket| {
-            packet.packet_number >= self.halved_until
-        };
-        if self.is_aimd && feedback.lost.iter().any(is_new_loss) {
+        if self.is_aimd
+            && feedback
+                .lost
+                .iter()
+                .any(|packet| packet.packet_number >= self.halved_until)
+        {
             self.allocated *= 0.5;
             self.halved_until = self.next_packet_number;
         }

@@ -104,8 +104,12 @@ impl PacketSocket {
                 .filter(|_| interface.interface_name == name);
             address?.as_link_addr().copied()
         });
-        let absent = || io::Error::new(io::ErrorKind::NotFound, format!("no interface {name}"));
-        bind(socket.as_raw_fd(), &address.ok_or_else(absent)?)?;
+        bind(
+            socket.as_raw_fd(),
+            &address.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, format!("no interface {name}"))
+            })?,
+        )?;
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).is_err() {
             // The system may grant less, which is no error.
             let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
@@ -125,8 +129,8 @@ impl Frames for PacketSocket {
     }
 
     fn send(&self, packet: &[u8]) -> io::Result<()> {
-        let not_ip = || io::Error::new(io::ErrorKind::InvalidInput, "no packet of IP");
-        let ether_type = ether_type(packet).ok_or_else(not_ip)?;
+        let ether_type = ether_type(packet)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no packet of IP"))?;
         let mut header = [0; ETHERNET_BYTES];
         header[..6].copy_from_slice(&HARDWARE_ADDRESS);
         header[6..12].copy_from_slice(&HARDWARE_ADDRESS);

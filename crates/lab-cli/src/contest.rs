@@ -101,8 +101,10 @@ struct RivalArguments {
 
 /// Returns the names and cases of all rows.
 pub(crate) fn row_list() -> String {
-    let line = |row: &Row| format!("{:<4} {}\n", row.name, row.case);
-    let rows: String = ROWS.iter().map(line).collect();
+    let rows: String = ROWS
+        .iter()
+        .map(|row| format!("{:<4} {}\n", row.name, row.case))
+        .collect();
     #[cfg(target_os = "linux")]
     return rows + "\nwith --rivals:\n" + &rivals::row_list();
     #[cfg(not(target_os = "linux"))]
@@ -115,8 +117,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return run_rivals(arguments);
     }
     let is_wanted = |row: &&Row| {
-        let starts = |name: &String| row.name.starts_with(name.as_str());
-        arguments.rows.is_empty() || arguments.rows.iter().any(starts)
+        arguments.rows.is_empty()
+            || arguments
+                .rows
+                .iter()
+                .any(|name| row.name.starts_with(name.as_str()))
     };
     for name in &arguments.rows {
         let known = || ROWS.iter().map(|row| row.name);

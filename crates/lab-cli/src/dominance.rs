@@ -77,9 +77,10 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Returns the variants of a network to be run.
     fn variants(&self, number: u64) -> Vec<Variant> {
-        let is_wanted =
-            |variant: &Variant| self.only.is_empty() || self.only.contains(&variant.name());
-        Variant::of(number).into_iter().filter(is_wanted).collect()
+        Variant::of(number)
+            .into_iter()
+            .filter(|variant| self.only.is_empty() || self.only.contains(&variant.name()))
+            .collect()
     }
 }
 
@@ -173,17 +174,21 @@ fn violations(networks: &[Figures]) -> String {
         }
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let line = |(shortfall, name, figures): &(f64, &str, &Figures)| {
-        let percent = figures.percent.iter();
-        let percent = percent.map(|(variant, percent)| format!("{} {percent:.1}", variant.name()));
-        let percent: Vec<String> = percent.collect();
-        format!(
-            "{shortfall:>6.2}  network {:>5}  {name:<14} {}\n",
-            figures.number,
-            percent.join("  ")
-        )
-    };
-    let lines: String = found.iter().take(LISTED).map(line).collect();
+    let lines: String = found
+        .iter()
+        .take(LISTED)
+        .map(|(shortfall, name, figures)| {
+            let percent = figures.percent.iter();
+            let percent =
+                percent.map(|(variant, percent)| format!("{} {percent:.1}", variant.name()));
+            let percent: Vec<String> = percent.collect();
+            format!(
+                "{shortfall:>6.2}  network {:>5}  {name:<14} {}\n",
+                figures.number,
+                percent.join("  ")
+            )
+        })
+        .collect();
     if lines.is_empty() {
         return lines;
     }

@@ -139,10 +139,9 @@ impl Arguments {
             Path::new("scenarios").is_dir(),
             "there is no folder `scenarios` here: run this in a checkout, or name scenario files"
         );
-        let is_meant = |family: &&Shipped| {
+        let meant = FAMILIES.iter().filter(|family| {
             self.families.is_empty() || self.families.iter().any(|name| name == family.name)
-        };
-        let meant = FAMILIES.iter().filter(is_meant);
+        });
         meant.map(|family| self.shipped(family, columns)).collect()
     }
 

@@ -84,8 +84,10 @@ fn metrics() -> String {
 }
 
 fn sender_rules() -> String {
-    let line = |entry: &SenderRuleEntry| format!("{:<28} {}\n", entry.name, entry.summary);
-    SENDER_RULES.iter().map(line).collect()
+    SENDER_RULES
+        .iter()
+        .map(|entry| format!("{:<28} {}\n", entry.name, entry.summary))
+        .collect()
 }
 
 /// Returns the scenario keys from the schema, each with its path through the tables.

@@ -195,12 +195,14 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 
 /// Returns the module's name: `least-loss` is in `least_loss.rs`.
 fn module_name(kind: &Kind, name: &str) -> anyhow::Result<String> {
-    let is_word = |word: &str| {
-        let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-        !word.is_empty() && word.chars().all(is_allowed)
-    };
     let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
-    if !begins_well || !name.split('-').all(is_word) || name.len() > 30 {
+    if !begins_well
+        || !name.split('-').all(|word| {
+            let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+            !word.is_empty() && word.chars().all(is_allowed)
+        })
+        || name.len() > 30
+    {
         bail!(
             "{name:?} is no name for a {}: write up to 30 lower-case letters and digits, words \
              joined by dashes, a letter first, as in least-loss",

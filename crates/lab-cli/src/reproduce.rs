@@ -158,8 +158,10 @@ pub(crate) fn claim_list() -> String {
 }
 
 fn list(claims: &[&Claim]) -> String {
-    let line = |claim: &&Claim| format!("{:<16} {:<20} {}\n", claim.id, claim.figure, claim.claim);
-    claims.iter().map(line).collect()
+    claims
+        .iter()
+        .map(|claim| format!("{:<16} {:<20} {}\n", claim.id, claim.figure, claim.claim))
+        .collect()
 }
 
 fn papers() -> Vec<&'static str> {

@@ -341,8 +341,10 @@ mod tests {
             assert_eq!(sum, 50, "all types are known");
             assert!((25..40).contains(&count(&traces[0], PictureType::B)));
             assert_eq!(traces[0].key_frame_interval(), Some(25.0));
-            let is_disposable = |frame: &&TracedFrame| frame.importance == Importance::Disposable;
-            let disposable = traces[0].frames().iter().filter(is_disposable);
+            let disposable = traces[0]
+                .frames()
+                .iter()
+                .filter(|frame| frame.importance == Importance::Disposable);
             assert!((20..40).contains(&disposable.clone().count()));
             assert!(
                 disposable

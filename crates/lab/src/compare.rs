@@ -89,12 +89,14 @@ impl Column {
         columns: &[Column],
         load: impl Fn(&[String]) -> Result<Scenario, ScenarioError>,
     ) -> Result<Vec<Scenario>, ScenarioError> {
-        let of = |column: &Column| {
-            let settings = column.settings.iter();
-            let settings = settings.map(|(key, value)| format!("{key}={value}"));
-            load(&settings.collect::<Vec<_>>())
-        };
-        columns.iter().map(of).collect()
+        columns
+            .iter()
+            .map(|column| {
+                let settings = column.settings.iter();
+                let settings = settings.map(|(key, value)| format!("{key}={value}"));
+                load(&settings.collect::<Vec<_>>())
+            })
+            .collect()
     }
 
     /// Does the same as [`scenarios`](Self::scenarios), for every point of a sweep, in its order.
@@ -298,21 +300,23 @@ pub fn compare(
     let runs = run_columns(scenarios, columns, seed_count, threads, progress)?;
     let by_pair: Vec<&[Statistics]> = runs.iter().map(Vec::as_slice).collect();
     let without_chance = pairs_without_chance(&firsts, columns, &by_pair);
-    let row = |asked: subjects::Asked| {
-        let place = asked.place * columns.len();
-        let of_scenario = &by_pair[place..place + columns.len()];
-        ComparisonRow {
-            scenario: firsts[asked.place].name.clone(),
-            metric: asked.metric,
-            subject: asked.name,
-            cells: cells(of_scenario, asked.metric, asked.subject),
-        }
-    };
     Ok(Comparison {
         columns: columns.to_vec(),
         seed_count,
         without_chance,
-        rows: rows.into_iter().map(row).collect(),
+        rows: rows
+            .into_iter()
+            .map(|asked| {
+                let place = asked.place * columns.len();
+                let of_scenario = &by_pair[place..place + columns.len()];
+                ComparisonRow {
+                    scenario: firsts[asked.place].name.clone(),
+                    metric: asked.metric,
+                    subject: asked.name,
+                    cells: cells(of_scenario, asked.metric, asked.subject),
+                }
+            })
+            .collect(),
     })
 }
 
@@ -346,32 +350,35 @@ pub(crate) fn run_columns(
     });
     let runs: Vec<Statistics> = runs.into_iter().collect::<Result<_, RunError>>()?;
     let mut runs = runs.into_iter();
-    let of_pair = |_| runs.by_ref().take(seed_count as usize).collect();
-    Ok((0..pairs.len()).map(of_pair).collect())
+    Ok((0..pairs.len())
+        .map(|_| runs.by_ref().take(seed_count as usize).collect())
+        .collect())
 }
 
 fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -> Vec<Cell> {
     let values = columns.iter().map(|runs| -> Vec<Option<f64>> {
-        let of = |run: &Statistics| metric.of(run, subject?);
-        runs.iter().map(of).collect()
+        runs.iter().map(|run| metric.of(run, subject?)).collect()
     });
     let values: Vec<Vec<Option<f64>>> = values.collect();
     let whole = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
     let first = values.first().and_then(|values| whole(values));
-    let cell = |(place, values): (usize, &Vec<Option<f64>>)| {
-        let ours = whole(values);
-        let pair = first.as_ref().zip(ours.as_ref()).filter(|_| place > 0);
-        let differences = pair.and_then(|(first, ours)| {
-            let pairs = ours.iter().zip(first);
-            Estimate::of(&pairs.map(|(ours, first)| ours - first).collect::<Vec<_>>())
-        });
-        Cell {
-            values: values.clone(),
-            estimate: ours.and_then(|ours| Estimate::of(&ours)),
-            is_different: differences.and_then(|differences| differences.excludes_zero()),
-        }
-    };
-    values.iter().enumerate().map(cell).collect()
+    values
+        .iter()
+        .enumerate()
+        .map(|(place, values)| {
+            let ours = whole(values);
+            let pair = first.as_ref().zip(ours.as_ref()).filter(|_| place > 0);
+            let differences = pair.and_then(|(first, ours)| {
+                let pairs = ours.iter().zip(first);
+                Estimate::of(&pairs.map(|(ours, first)| ours - first).collect::<Vec<_>>())
+            });
+            Cell {
+                values: values.clone(),
+                estimate: ours.and_then(|ours| Estimate::of(&ours)),
+                is_different: differences.and_then(|differences| differences.excludes_zero()),
+            }
+        })
+        .collect()
 }
 
 fn check(column: &Column) -> Result<(), CompareError> {

@@ -70,11 +70,10 @@ impl Variant {
         ];
         let mut variants = vec![Variant::All];
         variants.extend((0..network.lanes.len()).map(Variant::Alone));
-        let is_other = |variant: &Variant| match variant {
+        variants.extend(changed.into_iter().filter(|variant| match variant {
             Variant::LessLoss | Variant::LessJitter => variant.applied(&network) != network,
             _ => true,
-        };
-        variants.extend(changed.into_iter().filter(is_other));
+        }));
         variants
     }
 
@@ -315,11 +314,13 @@ mod tests {
     fn variants_of_a_network_differ() {
         for number in 1..=20 {
             let variants = Variant::of(number);
-            let body = |variant: &Variant| {
-                let text = variant.scenario(number);
-                text.split_once('\n').unwrap().1.to_owned()
-            };
-            let mut texts: Vec<String> = variants.iter().map(body).collect();
+            let mut texts: Vec<String> = variants
+                .iter()
+                .map(|variant| {
+                    let text = variant.scenario(number);
+                    text.split_once('\n').unwrap().1.to_owned()
+                })
+                .collect();
             texts.sort_unstable();
             texts.dedup();
             assert_eq!(texts.len(), variants.len(), "network {number}");

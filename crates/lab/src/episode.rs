@@ -251,12 +251,13 @@ impl Episode {
         let heard = self.reports.take();
         let views = self.world.sender_paths(self.flow);
         let paths = views.iter().zip(heard).zip(&mut self.paths).enumerate();
-        let path = |(index, ((view, heard), counters)): (usize, ((_, _), &mut PathCounters))| {
-            let id = PathId(index as u8);
-            let total = self.world.sender_path_counters(self.flow, id);
-            let before = std::mem::replace(counters, total);
-            SenderPath::new(now, view, heard, total.sent_bytes - before.sent_bytes)
-        };
-        paths.map(path).collect()
+        paths
+            .map(|(index, ((view, heard), counters))| {
+                let id = PathId(index as u8);
+                let total = self.world.sender_path_counters(self.flow, id);
+                let before = std::mem::replace(counters, total);
+                SenderPath::new(now, view, heard, total.sent_bytes - before.sent_bytes)
+            })
+            .collect()
     }
 }

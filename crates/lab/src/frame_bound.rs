@@ -150,11 +150,13 @@ fn loads(frames: &[FrameRecord], fragment_bytes: u32) -> Vec<Load> {
         .iter()
         .flat_map(|frame| frame.extra_bytes(fragment_bytes));
     let extra_bytes = extra.min().unwrap_or(0);
-    let load = |frame: &FrameRecord| Load {
-        captured_at: frame.captured_at,
-        wire_bytes: frame.all_wire_bytes(fragment_bytes, extra_bytes),
-    };
-    frames.iter().map(load).collect()
+    frames
+        .iter()
+        .map(|frame| Load {
+            captured_at: frame.captured_at,
+            wire_bytes: frame.all_wire_bytes(fragment_bytes, extra_bytes),
+        })
+        .collect()
 }
 
 fn path_delays(scenario: &Scenario, flow: &FlowSpec) -> impl Iterator<Item = Duration> {

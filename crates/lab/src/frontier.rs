@@ -283,8 +283,10 @@ fn on_frontier(cells: &[FrontierCell], delays_ms: fn(&FrontierCell) -> &[f64]) -
         goodputs: &cell.goodputs_bits_per_second,
     });
     let trades: Vec<Trade<'_>> = trades.collect();
-    let is_on = |one: &Trade<'_>| !trades.iter().any(|other| dominates(other, one));
-    trades.iter().map(is_on).collect()
+    trades
+        .iter()
+        .map(|one| !trades.iter().any(|other| dominates(other, one)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -61,8 +61,12 @@ pub enum PlotError {
 /// [`PlotError`]: a file is missing, not a trace, or empty; or the picture cannot be written.
 pub fn plot(folder: &Path) -> Result<PathBuf, PlotError> {
     let path = folder.join("trace.svg");
-    let open = |name: &str| Ok(BufReader::new(File::open(folder.join(name))?));
-    draw(&path, panels(folder, open)?)?;
+    draw(
+        &path,
+        panels(folder, |name| {
+            Ok(BufReader::new(File::open(folder.join(name))?))
+        })?,
+    )?;
     Ok(path)
 }
 
@@ -74,12 +78,11 @@ pub fn plot(folder: &Path) -> Result<PathBuf, PlotError> {
 ///
 /// [`CsvTexts::into_texts`]: crate::trace::CsvTexts::into_texts
 pub fn plot_texts(texts: &[(&str, String)]) -> Result<String, PlotError> {
-    let open = |name: &str| {
+    Ok(picture(panels(Path::new(""), |name| {
         let found = texts.iter().find(|(known, _)| *known == name);
         let text = found.map_or("", |(_, text)| text);
         Ok(text.as_bytes())
-    };
-    Ok(picture(panels(Path::new(""), open)?))
+    })?))
 }
 
 /// Writes a picture of panels that have one horizontal axis.
@@ -177,14 +180,13 @@ fn panels<R: Read>(
         .map(|line| smoothed(line, 5))
         .collect();
     if is_one_flow {
-        let target = |row: &FlowRow| {
+        rates.extend(lines(flows.iter().filter_map(|row| {
             Some((
                 "target bitrate".to_owned(),
                 row.time_s,
                 row.target_bps? / 1e6,
             ))
-        };
-        rates.extend(lines(flows.iter().filter_map(target)));
+        })));
     }
     let delays = paths
         .iter()
@@ -221,8 +223,10 @@ fn panels<R: Read>(
             ..Lines::default()
         }
     });
-    let has_lines = |panel: &Lines| !panel.lines.is_empty();
-    Ok(panels.into_iter().filter(has_lines).collect())
+    Ok(panels
+        .into_iter()
+        .filter(|panel| !panel.lines.is_empty())
+        .collect())
 }
 
 /// Gives lines of one subject one colour in all panels.

@@ -226,18 +226,20 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
         Scope::EachFlow => (0..scenario.flows.len()).map(Subject::Flow).collect(),
         Scope::Link => (0..scenario.links.len()).map(Subject::Link).collect(),
     };
-    let of = |subject: Subject| {
-        let values = outcomes
-            .iter()
-            .filter_map(|outcome| metric.of(&outcome.statistics, subject));
-        let spread = Spread::of(values)?;
-        Some(MetricReport {
-            metric: metric.name,
-            subject: subject_name(scenario, subject),
-            spread,
+    subjects
+        .into_iter()
+        .filter_map(|subject| {
+            let values = outcomes
+                .iter()
+                .filter_map(|outcome| metric.of(&outcome.statistics, subject));
+            let spread = Spread::of(values)?;
+            Some(MetricReport {
+                metric: metric.name,
+                subject: subject_name(scenario, subject),
+                spread,
+            })
         })
-    };
-    subjects.into_iter().filter_map(of).collect()
+        .collect()
 }
 
 /// Returns the name of a metric's subject; `None`: all flows together.

@@ -196,16 +196,18 @@ impl RunRow {
         made: Result<(&Scenario, &Outcome), String>,
     ) -> RunRow {
         let (point, seed) = header.point_and_seed(run);
-        let setting = |setting: &Setting| SettingValue {
-            key: setting.key.clone(),
-            value: setting.value.clone(),
-            number: setting.quantity().map(|(number, _)| number),
-            unit: setting.quantity().map_or("", |(_, unit)| unit).to_owned(),
-        };
         let row = RunRow {
             run,
             point,
-            settings: settings.iter().map(setting).collect(),
+            settings: settings
+                .iter()
+                .map(|setting| SettingValue {
+                    key: setting.key.clone(),
+                    value: setting.value.clone(),
+                    number: setting.quantity().map(|(number, _)| number),
+                    unit: setting.quantity().map_or("", |(_, unit)| unit).to_owned(),
+                })
+                .collect(),
             seed,
             error: None,
             report: None,

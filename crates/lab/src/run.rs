@@ -218,8 +218,7 @@ fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
 
 /// Returns the same for a single run that may use `threads`.
 fn lane_count_of(scenario: &Scenario, is_recorded: bool, threads: usize) -> usize {
-    let is_oracle = |flow: &FlowSpec| flow.scheduler() == ORACLE;
-    if is_recorded || scenario.flows.iter().any(is_oracle) {
+    if is_recorded || scenario.flows.iter().any(|flow| flow.scheduler() == ORACLE) {
         return 1;
     }
     threads.min(scenario.flows.len() / FLOWS_PER_LANE).max(1)
@@ -333,14 +332,6 @@ fn add_flow(
     seed: Seed,
     last_config: &mut Option<Arc<Config>>,
 ) -> Result<FlowId, RunError> {
-    let path = |(path, route): (&crate::scenario::PathSpec, &RouteId)| FlowPath {
-        route: *route,
-        options: PathOptions {
-            weight: path.weight,
-            is_metered: path.is_metered,
-            ..PathOptions::default()
-        },
-    };
     let (config, source) = match &flow.kind {
         FlowKind::Media(media) => {
             let seed = seed.derive(&format!("flow/{}/source", flow.name));
@@ -380,7 +371,19 @@ fn add_flow(
     let config = FlowConfig {
         sender: config.clone(),
         receiver: config,
-        paths: flow.paths.iter().zip(routes).map(path).collect(),
+        paths: flow
+            .paths
+            .iter()
+            .zip(routes)
+            .map(|(path, route)| FlowPath {
+                route: *route,
+                options: PathOptions {
+                    weight: path.weight,
+                    is_metered: path.is_metered,
+                    ..PathOptions::default()
+                },
+            })
+            .collect(),
         start: flow.start,
         stop: flow.stop,
         source,

@@ -235,7 +235,6 @@ fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> R
     let flows = table.required("flows", |node| {
         flow::flows(node, defaults, &routes, (files, algorithms))
     })?;
-    let expectations = |node| expect::expectations(node, &links, &flows, statistics, duration);
     Ok(Scenario {
         name: name.to_owned(),
         title: table.or("title", name.to_owned(), owned)?,
@@ -243,7 +242,9 @@ fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> R
         description: table.optional("description", owned)?,
         duration,
         statistics,
-        expectations: table.or("expect", Vec::new(), expectations)?,
+        expectations: table.or("expect", Vec::new(), |node| {
+            expect::expectations(node, &links, &flows, statistics, duration)
+        })?,
         limits: match files {
             Files::OnDisk(_) => limits::limits(table.node(limits::KEY))?,
             Files::BuiltIn(_) => Limits::NONE,

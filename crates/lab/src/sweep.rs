@@ -87,16 +87,19 @@ pub fn run_sweep(
     for ((index, ..), result) in jobs.iter().zip(results) {
         outcomes[*index].extend(result?);
     }
-    let setting = |setting: &Setting| SettingReport {
-        key: setting.key.clone(),
-        value: setting.value.clone(),
-        number: setting.number,
-    };
     let points = points
         .iter()
         .zip(&outcomes)
         .map(|(point, outcomes)| PointReport {
-            settings: point.settings.iter().map(setting).collect(),
+            settings: point
+                .settings
+                .iter()
+                .map(|setting| SettingReport {
+                    key: setting.key.clone(),
+                    value: setting.value.clone(),
+                    number: setting.number,
+                })
+                .collect(),
             report: report(&point.scenario, outcomes),
         });
     let points: Vec<PointReport> = points.collect();
@@ -169,9 +172,11 @@ fn columns(report: &SweepReport) -> Vec<Column> {
 }
 
 fn value(report: &Report, (metric, subject): &Column) -> Option<crate::report::Spread> {
-    let is_it =
-        |entry: &&crate::report::MetricReport| entry.metric == *metric && entry.subject == *subject;
-    report.summary.iter().find(is_it).map(|entry| entry.spread)
+    report
+        .summary
+        .iter()
+        .find(|entry| entry.metric == *metric && entry.subject == *subject)
+        .map(|entry| entry.spread)
 }
 
 fn unit(column: &Column) -> Unit {
@@ -219,16 +224,15 @@ pub fn sweep_table(report: &SweepReport) -> String {
             let setting = point.settings.iter().find(|setting| setting.key == *key);
             setting.map_or("-".to_owned(), |setting| setting.value.clone())
         };
-        let measured = |column: &Column| {
-            let unit = unit(column);
-            cell(value(&point.report, column), |value| in_unit(value, unit))
-        };
         let verdict = if point.report.is_as_expected {
             "ok"
         } else {
             "BROKEN"
         };
-        let cells = keys.iter().map(setting).chain(columns.iter().map(measured));
+        let cells = keys.iter().map(setting).chain(columns.iter().map(|column| {
+            let unit = unit(column);
+            cell(value(&point.report, column), |value| in_unit(value, unit))
+        }));
         rows.push(cells.chain(is_judged.then(|| verdict.to_owned())).collect());
     }
     let scenario = &report.points[0].report.scenario;

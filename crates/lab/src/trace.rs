@@ -101,7 +101,6 @@ struct Names {
 
 impl<'a> TraceWriter<'a> {
     pub(crate) fn new(sink: &'a mut dyn TraceSink, scenario: &Scenario) -> TraceWriter<'a> {
-        let route = |path: &crate::scenario::PathSpec| scenario.routes[path.route].name.clone();
         let flows = &scenario.flows;
         TraceWriter {
             names: Names {
@@ -113,7 +112,12 @@ impl<'a> TraceWriter<'a> {
                     .collect(),
                 routes: flows
                     .iter()
-                    .map(|flow| flow.paths.iter().map(route).collect())
+                    .map(|flow| {
+                        flow.paths
+                            .iter()
+                            .map(|path| scenario.routes[path.route].name.clone())
+                            .collect()
+                    })
                     .collect(),
             },
             wants: sink.wants(),

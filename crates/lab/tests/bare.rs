@@ -31,8 +31,7 @@ fn a_flow_that_its_controller_starves_is_starved() {
             "flow-defaults.target-fraction=100 %",
         ];
         let run = statistics("zhang-delay-bbr/case-1.toml", endpoint, &settings);
-        let rate = |flow: usize| run.flows[flow].traffic.throughput_bits_per_second;
-        let rates = [0, 1, 2].map(rate);
+        let rates = [0, 1, 2].map(|flow| run.flows[flow].traffic.throughput_bits_per_second);
         rates.into_iter().fold(f64::INFINITY, f64::min) / (rates.iter().sum::<f64>() / 3.0)
     });
     assert!(bare < 0.5 && ours > 2.0 * bare, "{bare} {ours}");

@@ -31,11 +31,10 @@ fn built(own: &str, settings: &[&str]) -> Result<Vec<Point>, String> {
     let path = folder.path().join("own.toml");
     std::fs::write(&path, own).unwrap();
     let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
-    let message = |error: anabranch_lab::ScenarioError| {
+    Point::load(&path, &settings).map_err(|error| {
         let folder = format!("{}/", folder.path().display());
         error.to_string().replace(&folder, "")
-    };
-    Point::load(&path, &settings).map_err(message)
+    })
 }
 
 #[test]

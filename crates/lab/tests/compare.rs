@@ -18,8 +18,7 @@ flows = [{ name = "ours", count = 2 }, { name = "company", controller = "new-ren
 
 /// Returns the scenario of each column.
 fn of_columns(name: &str, columns: &[Column]) -> Vec<Scenario> {
-    let load = |settings: &[String]| Scenario::parse(name, TINY, settings);
-    Column::scenarios(columns, load).unwrap()
+    Column::scenarios(columns, |settings| Scenario::parse(name, TINY, settings)).unwrap()
 }
 
 fn texts(names: &[&str]) -> Vec<String> {
@@ -112,12 +111,15 @@ fn subjects(metric: &str) -> Vec<(String, String, bool)> {
         vec![Scenario::parse("b", &other, &[]).unwrap()],
     ];
     let comparison = compare(&scenarios, &columns, &texts(&[metric]), 2, 0, &|_| ()).unwrap();
-    let subject = |row: &anabranch_lab::compare::ComparisonRow| {
-        let name = row.subject.clone().unwrap_or_default();
-        let is_measured = row.cells[0].estimate.is_some();
-        (row.scenario.clone(), name, is_measured)
-    };
-    comparison.rows.iter().map(subject).collect()
+    comparison
+        .rows
+        .iter()
+        .map(|row| {
+            let name = row.subject.clone().unwrap_or_default();
+            let is_measured = row.cells[0].estimate.is_some();
+            (row.scenario.clone(), name, is_measured)
+        })
+        .collect()
 }
 
 fn row(scenario: &str, subject: &str, is_measured: bool) -> (String, String, bool) {
@@ -198,9 +200,11 @@ fn any_key_of_the_first_flow_can_vary() {
     let setting = "flows.0.fixed-rate=400 kbit/s";
     assert_eq!(json["columns"][1]["settings"][0], setting);
     assert!(comparison_csv(&comparison).contains(setting));
-    let load = |settings: &[String]| Scenario::parse("a", TINY, settings);
     let wrong: Vary = "no-key=1".parse().unwrap();
-    let error = Column::scenarios(&wrong.over(&[Column::default()]), load).unwrap_err();
+    let error = Column::scenarios(&wrong.over(&[Column::default()]), |settings| {
+        Scenario::parse("a", TINY, settings)
+    })
+    .unwrap_err();
     assert!(error.to_string().contains("no-key"), "{error}");
 }
 

@@ -207,8 +207,10 @@ fn property_on_one_bottleneck_wvegas_takes_as_much_as_one_vegas() {
         .collect();
     ratios.sort_by(f64::total_cmp);
     let middle = &ratios[2..8];
-    let is_fair = |ratio: &f64| (0.7..=1.4).contains(ratio);
-    assert!(middle.iter().all(is_fair), "{ratios:?}");
+    assert!(
+        middle.iter().all(|ratio| (0.7..=1.4).contains(ratio)),
+        "{ratios:?}"
+    );
 }
 
 #[test]

@@ -45,10 +45,9 @@ impl Page {
         while let Some(first) = rest.chars().next() {
             let length = match first {
                 '"' => rest[1..].find('"').expect("a string ends") + 2,
-                '-' | '0'..='9' | 'a'..='z' => {
-                    let ends = |c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c));
-                    rest.find(ends).unwrap_or(rest.len())
-                }
+                '-' | '0'..='9' | 'a'..='z' => rest
+                    .find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)))
+                    .unwrap_or(rest.len()),
                 other => other.len_utf8(),
             };
             let (token, after) = rest.split_at(length);

@@ -22,13 +22,15 @@ const BUDGETS: [(&str, f64, f64); 3] = [
 fn shortfalls_stay_within_their_budgets() {
     let numbers: Vec<u64> = (FIRST..FIRST + COUNT).collect();
     let networks = in_parallel(&numbers, 0, |number| {
-        let is_judged = |variant: &Variant| {
-            matches!(
-                variant,
-                Variant::All | Variant::Alone(_) | Variant::Bare | Variant::Later
-            )
-        };
-        let variants: Vec<Variant> = Variant::of(*number).into_iter().filter(is_judged).collect();
+        let variants: Vec<Variant> = Variant::of(*number)
+            .into_iter()
+            .filter(|variant| {
+                matches!(
+                    variant,
+                    Variant::All | Variant::Alone(_) | Variant::Bare | Variant::Later
+                )
+            })
+            .collect();
         measure(*number, &variants, SEEDS, &[]).unwrap()
     });
     let verdicts = judge(&networks);

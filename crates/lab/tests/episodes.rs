@@ -147,7 +147,7 @@ fn every_frame_of_the_episode_and_of_a_deadline_more_counts_once() {
 
 #[test]
 fn frames_beyond_the_capacity_are_missed_and_small_ones_have_little_quality() {
-    let sums = |rate: f64| {
+    let [low, good, high] = [120e3, 2.4e6, 6e6].map(|rate| {
         let reports = played(&alone(), config(0, Steering::Rate), |_| vec![rate]);
         let of = |read: fn(&StepReport) -> f64| -> f64 { reports.iter().map(read).sum() };
         [
@@ -155,8 +155,7 @@ fn frames_beyond_the_capacity_are_missed_and_small_ones_have_little_quality() {
             of(|report| report.frames.delay_s),
             of(|report| report.frames.missed_s),
         ]
-    };
-    let [low, good, high] = [120e3, 2.4e6, 6e6].map(sums);
+    });
     assert!(low[0] < 0.5 && low[2] == 0.0, "{low:?}");
     assert!(good[0] > 4.5 && good[2] < 0.2, "{good:?}");
     assert!(high[2] > 1.0 && high[1] > 2.0 * good[1], "{high:?}");

@@ -28,10 +28,14 @@ controller = "new-reno"
 "#;
 
 fn family(name: &str, text: &str, columns: &[Column]) -> Family {
-    let scenario = |overrides: &[String]| Scenario::parse("a.toml", text, overrides);
     Family {
         name: name.to_owned(),
-        points: vec![Column::scenarios(columns, scenario).unwrap()],
+        points: vec![
+            Column::scenarios(columns, |overrides| {
+                Scenario::parse("a.toml", text, overrides)
+            })
+            .unwrap(),
+        ],
     }
 }
 

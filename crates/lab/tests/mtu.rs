@@ -9,14 +9,13 @@ fn rows() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/weather");
     let files = std::fs::read_dir(folder).unwrap();
     let mut rows: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
-    let is_of_mtu = |path: &PathBuf| {
+    rows.retain(|path| {
         path.file_name()
             .unwrap()
             .to_str()
             .unwrap()
             .starts_with("mtu-")
-    };
-    rows.retain(is_of_mtu);
+    });
     rows.sort();
     assert_eq!(rows.len(), 5, "{rows:?}");
     rows

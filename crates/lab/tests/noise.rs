@@ -102,11 +102,10 @@ fn noise_of_a_third_of_a_packet_ends_phase_effects() {
     let ratio = |noise: &str| {
         let noise = format!("flow-defaults.noise={noise}");
         let report = report(NEAR_AND_FAR, &[&noise], &RunOptions::seeds(5));
-        let of = |run: &anabranch_lab::RunReport| {
+        let ratios = report.runs.iter().map(|run| {
             let [near, far] = [0, 1].map(|flow| &run.statistics.flows[flow]);
             near.goodput_bits_per_second / far.goodput_bits_per_second
-        };
-        let ratios = report.runs.iter().map(of);
+        });
         ratios.sum::<f64>() / 5.0
     };
     let (quiet, noisy) = (ratio("0 ms"), ratio("0.4 ms"));

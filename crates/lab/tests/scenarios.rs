@@ -280,13 +280,15 @@ fn check_reasons(report: &Report, packets: &Path) {
     let text_table = table(report);
     assert!(traffic.reasons.len() > 4, "{:?}", traffic.reasons);
     for of in &traffic.reasons {
-        let is_meant = |line: &&str| {
-            let columns: Vec<&str> = line.split(',').collect();
-            // The window opens after the first instant.
-            (columns[1], columns[4], columns[9]) == ("sent", "forward", &of.reason)
-                && columns[0] != "0.0"
-        };
-        let count = text.lines().filter(is_meant).count() as u64;
+        let count = text
+            .lines()
+            .filter(|line| {
+                let columns: Vec<&str> = line.split(',').collect();
+                // The window opens after the first instant.
+                (columns[1], columns[4], columns[9]) == ("sent", "forward", &of.reason)
+                    && columns[0] != "0.0"
+            })
+            .count() as u64;
         assert_eq!(count, of.packets, "{}", of.reason);
         assert!(text_table.contains(&of.reason), "{}", of.reason);
     }
@@ -331,14 +333,13 @@ fn every_case_of_rfc_8867_and_8869_runs_with_every_media_controller() {
     };
     let short = ["duration=3 s", "statistics={}", "expect={}", "sweep={}"];
     // Late beginnings move to now, and late ends are removed.
-    let now = |flow: &mut FlowSpec| {
-        flow.start = Instant::ZERO;
-        flow.start_jitter = Duration::ZERO;
-        flow.stop = None;
-    };
     let scenario = |path: &PathBuf| {
         let mut scenario = load(path, &short);
-        scenario.flows.iter_mut().for_each(now);
+        scenario.flows.iter_mut().for_each(|flow| {
+            flow.start = Instant::ZERO;
+            flow.start_jitter = Duration::ZERO;
+            flow.stop = None;
+        });
         vec![scenario; columns.len()]
     };
     let scenarios: Vec<Vec<Scenario>> = shipped()

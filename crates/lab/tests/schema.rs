@@ -73,11 +73,12 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> 
                 let known = schema.get("properties").and_then(Value::as_object);
                 let others = entries(value)
                     .filter(|(key, _)| !known.is_some_and(|known| known.contains_key(*key)));
-                let of = |(key, value): (&String, &Value)| match rule {
-                    Value::Bool(false) => vec![format!("{at}: unknown key {key}")],
-                    rule => of(rule, value, &format!("{at}.{key}")),
-                };
-                others.flat_map(of).collect()
+                others
+                    .flat_map(|(key, value)| match rule {
+                        Value::Bool(false) => vec![format!("{at}: unknown key {key}")],
+                        rule => of(rule, value, &format!("{at}.{key}")),
+                    })
+                    .collect()
             }
             other => panic!("the keyword {other} is not checked"),
         });
@@ -216,15 +217,14 @@ fn allowed(root: &Value, schema: &Value, path: &[&str], value: &Value, keys: &mu
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     let Some((first, rest)) = path.split_first() else {
-        let is_meant = |properties: &&Map<String, Value>| {
-            let kind = properties
-                .get("kind")
-                .filter(|_| !properties.contains_key("paths"));
-            kind.is_none_or(|kind| faults(root, kind, &value["kind"], "").is_empty())
-        };
         keys.extend(
             properties
-                .filter(is_meant)
+                .filter(|properties| {
+                    let kind = properties
+                        .get("kind")
+                        .filter(|_| !properties.contains_key("paths"));
+                    kind.is_none_or(|kind| faults(root, kind, &value["kind"], "").is_empty())
+                })
                 .into_iter()
                 .flat_map(|known| known.keys().cloned()),
         );

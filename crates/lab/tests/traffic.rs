@@ -36,10 +36,10 @@ fn report(scenario: &Scenario, seed_count: u64) -> Report {
 
 /// Returns a metric's median.
 fn median(report: &Report, metric: &str, subject: &str) -> f64 {
-    let of = |entry: &&anabranch_lab::MetricReport| {
-        entry.metric == metric && entry.subject.as_deref() == Some(subject)
-    };
-    let found = report.summary.iter().find(of);
+    let found = report
+        .summary
+        .iter()
+        .find(|entry| entry.metric == metric && entry.subject.as_deref() == Some(subject));
     found
         .unwrap_or_else(|| panic!("no {metric} of {subject}"))
         .spread

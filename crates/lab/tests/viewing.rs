@@ -241,7 +241,7 @@ fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
 /// The outcomes of frames at the receiver are part of the hash, though they change no packet.
 #[test]
 fn runs_whose_frames_fare_differently_have_different_hashes() {
-    let outcome = |wait: &str| {
+    let [long, same, short] = ["500 ms", "500 ms", "100 ms"].map(|wait| {
         let text = format!(
             "{NETWORK}[[flows]]\npaths = [\"near\"]\nsource = \"packets\"\ndeadline = \"60 ms\""
         );
@@ -253,8 +253,7 @@ fn runs_whose_frames_fare_differently_have_different_hashes() {
         let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
         let run = report.runs[0].clone();
         (run.statistics.total.traffic.packets_sent, run.trace_hash)
-    };
-    let [long, same, short] = ["500 ms", "500 ms", "100 ms"].map(outcome);
+    });
     assert_eq!(long, same);
     assert_eq!(long.0, short.0);
     assert_ne!(long.1, short.1);

@@ -227,10 +227,9 @@ impl Element for Bottleneck {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        let ends_at = || self.in_service.as_ref().map(|service| service.ends_at);
         let departed_at = self.departed.front().map(|(at, _)| *at);
         departed_at
-            .or_else(ends_at)
+            .or_else(|| self.in_service.as_ref().map(|service| service.ends_at))
             .or(self.starts_at)
             .filter(|at| *at < Instant::FAR_FUTURE)
     }

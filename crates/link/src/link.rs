@@ -130,8 +130,11 @@ impl Link {
     pub fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
         self.statistics.offered_packets += 1;
         self.statistics.offered_bytes += u64::from(packet.size_bytes);
-        let is_too_large = |mtu: &Schedule<u32>| packet.size_bytes > mtu.value_at(now);
-        let result = if self.mtu.as_deref().is_some_and(is_too_large) {
+        let result = if self
+            .mtu
+            .as_deref()
+            .is_some_and(|mtu| packet.size_bytes > mtu.value_at(now))
+        {
             Err(Dropped {
                 cause: DropCause::TooLarge,
                 at: now,

@@ -186,9 +186,10 @@ mod tests {
     fn a_postponed_trace_is_in_step_before_and_after() {
         let trace = Trace::new(&[1, 2, 5]).unwrap();
         let later = trace.postponed(Duration::from_millis(12));
-        let millis = |number| later.opportunity_at(number).as_micros() / 1_000;
         let first = later.first_after(Instant::ZERO);
-        let times: Vec<u64> = (first..first + 8).map(millis).collect();
+        let times: Vec<u64> = (first..first + 8)
+            .map(|number| later.opportunity_at(number).as_micros() / 1_000)
+            .collect();
         assert_eq!(times, [2, 3, 4, 7, 8, 9, 12, 13]);
         assert_eq!(later.postponed(Duration::from_millis(3)), trace);
     }

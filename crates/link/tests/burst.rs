@@ -19,13 +19,17 @@ fn leave(config: &LinkConfig, come_at: &[u64]) -> Vec<u64> {
         let taken = link.push(Instant::from_millis(millis), Packet::of_size(1_250));
         taken.unwrap();
     }
-    let pop = |milli| {
-        let now = Instant::from_millis(milli);
-        std::iter::from_fn(|| link.pop(now)).count()
-    };
-    let counts: Vec<usize> = (0..2_000).map(pop).collect();
-    let at = |(milli, count): (usize, &usize)| vec![milli as u64; *count];
-    counts.iter().enumerate().flat_map(at).collect()
+    let counts: Vec<usize> = (0..2_000)
+        .map(|milli| {
+            let now = Instant::from_millis(milli);
+            std::iter::from_fn(|| link.pop(now)).count()
+        })
+        .collect();
+    counts
+        .iter()
+        .enumerate()
+        .flat_map(|(milli, count)| vec![milli as u64; *count])
+        .collect()
 }
 
 #[test]

@@ -55,8 +55,11 @@ fn normal(max_deviations: f64, shape: JitterShape) -> JitterModel {
 fn mean_and_deviation(delays: &[(u64, f64)]) -> (f64, f64) {
     let count = delays.len() as f64;
     let mean = delays.iter().map(|(_, delay)| delay).sum::<f64>() / count;
-    let square = |(_, delay): &(u64, f64)| (delay - mean) * (delay - mean);
-    let variance = delays.iter().map(square).sum::<f64>() / count;
+    let variance = delays
+        .iter()
+        .map(|(_, delay)| (delay - mean) * (delay - mean))
+        .sum::<f64>()
+        / count;
     (mean, variance.sqrt())
 }
 
@@ -162,8 +165,11 @@ fn uniform_jitter_only_delays_and_any_amount_is_as_likely() {
     assert!((mean - 65.0).abs() < 0.1, "{mean}");
     // 30 / √12.
     assert!((deviation / 8.66 - 1.0).abs() < 0.01, "{deviation}");
-    let is_within = |(_, delay): &(u64, f64)| (50.0..=80.0).contains(delay);
-    assert!(delays.iter().all(is_within));
+    assert!(
+        delays
+            .iter()
+            .all(|(_, delay)| (50.0..=80.0).contains(delay))
+    );
 }
 
 #[test]
@@ -179,8 +185,11 @@ fn bunched_packets_keep_their_order_and_leave_together() {
     let together = pairs.filter(|pair| leaves(pair[1]) - leaves(pair[0]) < 1e-6);
     let share = together.count() as f64 / delays.len() as f64;
     assert!(share > 0.5, "{share}");
-    let is_within = |(_, delay): &(u64, f64)| (50.0..=80.0).contains(delay);
-    assert!(delays.iter().all(is_within));
+    assert!(
+        delays
+            .iter()
+            .all(|(_, delay)| (50.0..=80.0).contains(delay))
+    );
 }
 
 #[test]

@@ -77,9 +77,10 @@ fn no_packet_is_lost_from_the_books() {
         let statistics = link.statistics(at_ms(60_000));
         assert_eq!((statistics.held_packets, link.next_at()), (0, None));
         assert_eq!(statistics.queued_bytes, 0);
-        let is_whole =
-            |outcome: &&String| outcome.starts_with("delivered ") && !outcome.contains('(');
-        let delivered = outcomes.iter().filter(is_whole).count() as u64;
+        let delivered = outcomes
+            .iter()
+            .filter(|outcome| outcome.starts_with("delivered ") && !outcome.contains('('))
+            .count() as u64;
         assert_eq!(statistics.delivered_packets, delivered);
         for (cause, tried) in DropCause::ALL.into_iter().zip(&mut tried) {
             let outcome = format!("({cause:?}, ");
@@ -285,12 +286,13 @@ fn losses(model: LossModel, packet_count: u64) -> Vec<bool> {
         Seed(5),
         Delay::new(Schedule::constant(Duration::ZERO)),
     );
-    let is_lost = |id| {
-        let is_lost = element.push(Instant::ZERO, packet(id, 100)).is_err();
-        assert_eq!(element.pop(Instant::ZERO).is_none(), is_lost);
-        is_lost
-    };
-    (0..packet_count).map(is_lost).collect()
+    (0..packet_count)
+        .map(|id| {
+            let is_lost = element.push(Instant::ZERO, packet(id, 100)).is_err();
+            assert_eq!(element.pop(Instant::ZERO).is_none(), is_lost);
+            is_lost
+        })
+        .collect()
 }
 
 fn share(lost: &[bool]) -> f64 {

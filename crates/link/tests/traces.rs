@@ -146,8 +146,12 @@ fn a_time_limit_is_taken_at_the_mean_rate() {
         ..LinkConfig::default()
     };
     let mut link = config.build(Seed(1)).expect("valid");
-    let is_taken = |_: &i32| link.push(Instant::ZERO, Packet::of_size(1_504)).is_ok();
-    assert_eq!((0..20).filter(is_taken).count(), 10);
+    assert_eq!(
+        (0..20)
+            .filter(|_| link.push(Instant::ZERO, Packet::of_size(1_504)).is_ok())
+            .count(),
+        10
+    );
 }
 
 #[test]

@@ -114,8 +114,9 @@ fn read_varint(rest: &mut &[u8]) -> Option<u64> {
     let length = 1 << (rest.first()? >> 6);
     let (bytes, after) = rest.split_at_checked(length)?;
     *rest = after;
-    let value = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-    let marked = bytes.iter().fold(0, value);
+    let marked = bytes
+        .iter()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte));
     Some(marked & (u64::MAX >> 2 >> (64 - 8 * length)))
 }
 

@@ -447,8 +447,13 @@ impl Mux {
                 self.find(id)?;
                 let arrived = bytes.len() as u64;
                 self.window.on_received(arrived)?;
-                let insert = |receive: &mut ReceiveHalf| receive.insert(offset, bytes, is_last);
-                if self.receive(id, arrived, insert).transpose()? == Some(true) {
+                if self
+                    .receive(id, arrived, |receive| {
+                        receive.insert(offset, bytes, is_last)
+                    })
+                    .transpose()?
+                    == Some(true)
+                {
                     self.events.push_back(Event::Readable(id));
                 }
                 if self.ahead_count > MAX_AHEAD_COUNT {
@@ -486,14 +491,13 @@ impl Mux {
 
     fn on_blocked(&mut self, id: StreamId, offset: u64) -> Result<(), Violation> {
         let (limits, windows_bytes) = (self.limits, self.windows_bytes);
-        let may_grow = |by: u64| {
-            2 * by <= limits.max_window_bytes && windows_bytes + by <= limits.all_windows_bytes
-        };
         let Some(stream) = self.find(id)? else {
             return Ok(());
         };
         let before = stream.receive.window_bytes();
-        let credit = stream.receive.on_blocked(offset, may_grow);
+        let credit = stream.receive.on_blocked(offset, |by| {
+            2 * by <= limits.max_window_bytes && windows_bytes + by <= limits.all_windows_bytes
+        });
         let grown = stream.receive.window_bytes() - before;
         self.windows_bytes += grown;
         self.on_consumed(0);

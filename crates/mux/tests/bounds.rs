@@ -83,8 +83,7 @@ fn a_sender_whose_session_credit_has_ended_goes_on_when_there_is_more() {
         assert_eq!(mux.write(id, &[7; 500]), Poll::Ready(Ok(500)));
     }
     let sent = |mux: &mut Mux| {
-        let next = || mux.next_message(400, &mut Vec::new());
-        core::iter::from_fn(next)
+        core::iter::from_fn(|| mux.next_message(400, &mut Vec::new()))
             .map(|bytes| bytes.len())
             .sum::<usize>()
     };

@@ -98,8 +98,9 @@ impl Cache {
     /// `.cache` at home).
     pub fn usual_root() -> PathBuf {
         let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let home = || of("HOME").map(|home| PathBuf::from(home).join(".cache"));
-        let folder = of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+        let folder = of("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| of("HOME").map(|home| PathBuf::from(home).join(".cache")));
         folder.unwrap_or_else(std::env::temp_dir).join("anabranch")
     }
 

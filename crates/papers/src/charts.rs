@@ -26,15 +26,17 @@ pub(super) fn bars(
             high: spread.max * factor,
         })
     };
-    let kind = |(label, samples): Kind| BarKind {
-        label,
-        bars: samples.iter().map(bar).collect(),
-    };
     Chart::Bars(Bars {
         title: title.into(),
         y: y.into(),
         groups: groups.into_iter().collect(),
-        kinds: kinds.into_iter().map(kind).collect(),
+        kinds: kinds
+            .into_iter()
+            .map(|(label, samples)| BarKind {
+                label,
+                bars: samples.iter().map(bar).collect(),
+            })
+            .collect(),
     })
 }
 

@@ -25,13 +25,16 @@ struct CaseRuns {
 
 impl Evidence {
     pub(super) fn add(&mut self, case: String, scenario: &Scenario, runs: Vec<Arc<RunRecord>>) {
-        let named = |expectation: &Expectation| {
-            let subject = subject_name(scenario, expectation.subject);
-            let name = [Some(expectation.metric.name), subject.as_deref()];
-            let name: Vec<&str> = name.into_iter().flatten().collect();
-            (name.join("."), expectation.clone())
-        };
-        let expectations = scenario.expectations.iter().map(named).collect();
+        let expectations = scenario
+            .expectations
+            .iter()
+            .map(|expectation| {
+                let subject = subject_name(scenario, expectation.subject);
+                let name = [Some(expectation.metric.name), subject.as_deref()];
+                let name: Vec<&str> = name.into_iter().flatten().collect();
+                (name.join("."), expectation.clone())
+            })
+            .collect();
         self.cases.insert(case, CaseRuns { expectations, runs });
     }
 
@@ -55,16 +58,19 @@ impl Evidence {
 
     /// Returns the evidence of one seed, by index; the last one of a case with fewer seeds.
     pub(super) fn alone(&self, place: usize) -> Evidence {
-        let of = |(name, case): (&String, &CaseRuns)| {
-            let run = case.runs.get(place).or(case.runs.last());
-            let one = CaseRuns {
-                expectations: case.expectations.clone(),
-                runs: run.cloned().into_iter().collect(),
-            };
-            (name.clone(), one)
-        };
         Evidence {
-            cases: self.cases.iter().map(of).collect(),
+            cases: self
+                .cases
+                .iter()
+                .map(|(name, case)| {
+                    let run = case.runs.get(place).or(case.runs.last());
+                    let one = CaseRuns {
+                        expectations: case.expectations.clone(),
+                        runs: run.cloned().into_iter().collect(),
+                    };
+                    (name.clone(), one)
+                })
+                .collect(),
         }
     }
 
@@ -88,16 +94,19 @@ impl Evidence {
     /// Panics if the claim has no such case.
     pub fn promises(&self, case: &str) -> Vec<Expect> {
         let CaseRuns { expectations, runs } = self.case(case);
-        let judged = |(place, (name, expectation)): (usize, &(String, Expectation))| {
-            let value = |run: &Arc<RunRecord>| run.expected[place].unwrap_or(f64::NAN);
-            let samples = Samples(runs.iter().map(value).collect());
-            let name = format!("{case}: {name}");
-            let measured = Measured::new(name, expectation.metric.unit, samples);
-            let least = expectation.min.map(|min| measured.always_at_least(min));
-            let most = expectation.max.map(|max| measured.always_at_most(max));
-            least.into_iter().chain(most)
-        };
-        expectations.iter().enumerate().flat_map(judged).collect()
+        expectations
+            .iter()
+            .enumerate()
+            .flat_map(|(place, (name, expectation))| {
+                let value = |run: &Arc<RunRecord>| run.expected[place].unwrap_or(f64::NAN);
+                let samples = Samples(runs.iter().map(value).collect());
+                let name = format!("{case}: {name}");
+                let measured = Measured::new(name, expectation.metric.unit, samples);
+                let least = expectation.min.map(|min| measured.always_at_least(min));
+                let most = expectation.max.map(|max| measured.always_at_most(max));
+                least.into_iter().chain(most)
+            })
+            .collect()
     }
 
     /// Returns a number of each run of a case. A number that cannot be measured is NaN, and meets
@@ -129,16 +138,18 @@ mod tests {
     /// Returns the file's expectations for runs with these measurements, and whether they are met.
     fn promises(case: &Case, measured: &[[Option<f64>; 2]]) -> Vec<(String, bool)> {
         let scenario = case.scenario().unwrap_or_else(|error| panic!("{error}"));
-        let run = |expected: &[Option<f64>; 2]| {
-            let mut run = RunRecord::default();
-            run.expected.extend(expected);
-            Arc::new(run)
-        };
         let mut evidence = Evidence::default();
         evidence.add(
             "run".to_owned(),
             &scenario,
-            measured.iter().map(run).collect(),
+            measured
+                .iter()
+                .map(|expected| {
+                    let mut run = RunRecord::default();
+                    run.expected.extend(expected);
+                    Arc::new(run)
+                })
+                .collect(),
         );
         let expects = evidence.promises("run").into_iter();
         let name = |text: &str| text.split(": ").nth(1).unwrap_or_default().to_owned();

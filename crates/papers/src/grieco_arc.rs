@@ -102,11 +102,12 @@ fn goodput(run: &RunRecord, name: &str) -> f64 {
 /// Returns the flows with the names `group-1`, `group-2`, ….
 fn group<'a>(run: &'a RunRecord, group: &str) -> Vec<&'a FlowSeries> {
     let flows = run.series().flows.iter();
-    let is_member = |flow: &&FlowSeries| {
-        let rest = flow.name.strip_prefix(group);
-        rest.is_some_and(|rest| rest.starts_with('-'))
-    };
-    flows.filter(is_member).collect()
+    flows
+        .filter(|flow| {
+            let rest = flow.name.strip_prefix(group);
+            rest.is_some_and(|rest| rest.starts_with('-'))
+        })
+        .collect()
 }
 
 /// Returns the mean, over a group's flows, of the variation of their sending rates, second by

@@ -64,14 +64,17 @@ impl Samples {
         of.fold(first, |all, samples| {
             let pairs = all.0.into_iter().zip(&samples.0);
             // `max` would hide values that are not a number.
-            let pick = |(a, b): (f64, &f64)| {
-                if a.is_nan() || b.is_nan() {
-                    f64::NAN
-                } else {
-                    fold(a, *b)
-                }
-            };
-            Samples(pairs.map(pick).collect())
+            Samples(
+                pairs
+                    .map(|(a, b)| {
+                        if a.is_nan() || b.is_nan() {
+                            f64::NAN
+                        } else {
+                            fold(a, *b)
+                        }
+                    })
+                    .collect(),
+            )
         })
     }
 }
@@ -309,14 +312,15 @@ impl Measured {
             self.write(bound)
         );
         let gaps = self.samples.0.iter().map(|value| gap(*value));
-        let smaller = |one: f64, other: f64| {
-            if one.is_nan() || other.is_nan() {
-                f64::NAN
-            } else {
-                one.min(other)
-            }
-        };
-        let least = gaps.reduce(smaller).unwrap_or(f64::NAN);
+        let least = gaps
+            .reduce(|one, other| {
+                if one.is_nan() || other.is_nan() {
+                    f64::NAN
+                } else {
+                    one.min(other)
+                }
+            })
+            .unwrap_or(f64::NAN);
         Expect::new(text, least >= 0.0, least, Reach::Every)
     }
 
@@ -460,8 +464,11 @@ impl Judgement {
 
     /// Returns the verdict. A claim without expectations differs.
     pub fn verdict(&self) -> Verdict {
-        let is_broken = |expect: &Expect| !expect.is_met && !expect.is_open;
-        let differs = self.expects.is_empty() || self.expects.iter().any(is_broken);
+        let differs = self.expects.is_empty()
+            || self
+                .expects
+                .iter()
+                .any(|expect| !expect.is_met && !expect.is_open);
         let is_open = self.expects.iter().any(|expect| expect.is_open);
         match (self.is_unknowable, differs, is_open) {
             (true, _, _) | (false, false, true) => Verdict::CannotBeKnown,

@@ -71,10 +71,11 @@ pub fn selected(selections: &[String]) -> Result<Vec<&'static Claim>, &str> {
     if let Some(selection) = selections.iter().find(matches_nothing) {
         return Err(selection);
     }
-    let is_meant = |claim: &&Claim| {
-        selections.is_empty() || selections.iter().any(|text| claim.is_meant_by(text))
-    };
-    Ok(claims().filter(is_meant).collect())
+    Ok(claims()
+        .filter(|claim| {
+            selections.is_empty() || selections.iter().any(|text| claim.is_meant_by(text))
+        })
+        .collect())
 }
 
 #[cfg(test)]

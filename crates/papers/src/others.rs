@@ -58,13 +58,15 @@ pub fn try_others(
         takes_all_seeds: true,
         ..options.clone()
     };
-    let is_tried = |finding: &&mut Finding| {
-        finding.claim.basis == Basis::Measured
-            && finding.claim.subject != Subject::Scenario
-            && finding.judged.verdict != Verdict::CannotBeKnown
-            && finding.judged.runs.len() <= MOST_RUNS
-    };
-    let mut tried: Vec<&mut Finding> = findings.iter_mut().filter(is_tried).collect();
+    let mut tried: Vec<&mut Finding> = findings
+        .iter_mut()
+        .filter(|finding| {
+            finding.claim.basis == Basis::Measured
+                && finding.claim.subject != Subject::Scenario
+                && finding.judged.verdict != Verdict::CannotBeKnown
+                && finding.judged.runs.len() <= MOST_RUNS
+        })
+        .collect();
     for finding in &mut tried {
         finding.others = Some(Others::default());
     }

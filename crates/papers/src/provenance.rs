@@ -98,8 +98,10 @@ fn outages(scenario: &Scenario) -> Vec<Shade> {
                 to: (*at + *length).as_secs_f64(),
                 label: format!("{} out", link.name),
             };
-            let is_new = |other: &Shade| (other.from, other.to) != (shade.from, shade.to);
-            if shades.iter().all(is_new) {
+            if shades
+                .iter()
+                .all(|other| (other.from, other.to) != (shade.from, shade.to))
+            {
                 shades.push(shade);
             }
         }

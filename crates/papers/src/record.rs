@@ -144,10 +144,9 @@ impl RunRecord {
 
     /// Returns the sending rates of a flow, interval by interval, in bit/s.
     pub fn sent_rates(&self, flow: &FlowSeries, span: Span) -> Vec<f64> {
-        let rate = |bytes: &u64| *bytes as f64 * 8.0 / self.interval_s();
         self.within(&flow.sent_bytes, span)
             .iter()
-            .map(rate)
+            .map(|bytes| *bytes as f64 * 8.0 / self.interval_s())
             .collect()
     }
 
@@ -178,11 +177,14 @@ impl RunRecord {
 
     /// Returns the mean over time of the sum of all controllers' bandwidth estimates.
     pub fn estimated_bandwidth(&self, span: Span) -> f64 {
-        let mean = |flow: &FlowSeries| {
-            let list = self.within(&flow.bandwidth_bits_per_second, span);
-            list.iter().sum::<u64>() as f64 / list.len() as f64
-        };
-        self.series().flows.iter().map(mean).sum()
+        self.series()
+            .flows
+            .iter()
+            .map(|flow| {
+                let list = self.within(&flow.bandwidth_bits_per_second, span);
+                list.iter().sum::<u64>() as f64 / list.len() as f64
+            })
+            .sum()
     }
 
     /// Returns the number of times that a flow's controller entered a state within `span`. The
@@ -199,8 +201,9 @@ impl RunRecord {
 
     /// Returns the sending rate of a flow over time, in kbit/s.
     pub fn sent_kbits(&self, flow: &FlowSeries) -> Points {
-        let rate = |bytes: u64| bytes as f64 * 8.0 / 1e3 / self.interval_s();
-        let points = self.points(&flow.sent_bytes, rate);
+        let points = self.points(&flow.sent_bytes, |bytes| {
+            bytes as f64 * 8.0 / 1e3 / self.interval_s()
+        });
         let start = flow.start_ms as f64 / 1e3;
         let stop = flow.stop_ms.map_or(f64::INFINITY, |stop| stop as f64 / 1e3);
         let is_running = |at: f64| start < at && at <= stop + self.interval_s();
@@ -266,15 +269,17 @@ impl RunRecord {
 
     /// Returns the delivery rate of a path over time, in kbit/s.
     pub fn path_kbits(&self, path: &PathSeries) -> Points {
-        let rate = |bytes: u64| bytes as f64 * 8.0 / 1e3 / self.interval_s();
-        self.points(&path.delivered_bytes, rate)
+        self.points(&path.delivered_bytes, |bytes| {
+            bytes as f64 * 8.0 / 1e3 / self.interval_s()
+        })
     }
 
     /// Returns the congestion window of a flow's path over time, in packets of the flow's largest
     /// size.
     pub fn window_packets(&self, flow: &FlowSeries, path: &PathSeries) -> Points {
-        let packets = |bytes: u64| bytes as f64 / flow.packet_bytes as f64;
-        self.points(&path.congestion_window_bytes, packets)
+        self.points(&path.congestion_window_bytes, |bytes| {
+            bytes as f64 / flow.packet_bytes as f64
+        })
     }
 
     fn points(&self, list: &[u64], value: impl Fn(u64) -> f64) -> Points {

@@ -26,8 +26,8 @@ type Count = Option<[usize; 3]>;
 
 fn count<'a>(findings: impl Iterator<Item = &'a Finding>, column: Column) -> Count {
     let verdicts: Vec<Verdict> = findings.filter_map(|found| found.verdict(column)).collect();
-    let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
-    let counts = [Verdict::Holds, Verdict::Differs, Verdict::CannotBeKnown].map(of);
+    let counts = [Verdict::Holds, Verdict::Differs, Verdict::CannotBeKnown]
+        .map(|verdict| verdicts.iter().filter(|other| **other == verdict).count());
     (!verdicts.is_empty()).then_some(counts)
 }
 
@@ -67,8 +67,10 @@ pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'stat
     let holding = measured
         .iter()
         .filter(|found| found.judged.verdict == Verdict::Holds);
-    let fails = |found: &&&Finding| found.verdict(Column::Published) != Some(Verdict::Holds);
-    let ids = holding.clone().filter(fails).map(|found| found.claim.id);
+    let ids = holding
+        .clone()
+        .filter(|found| found.verdict(Column::Published) != Some(Verdict::Holds))
+        .map(|found| found.claim.id);
     (!measured.is_empty()).then(|| (holding.count(), ids.collect()))
 }
 
@@ -167,8 +169,9 @@ pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
 
 fn json_finding(finding: &Finding) -> JsonFinding<'_> {
     let judgement = &finding.judged.judgement;
-    let value = |measured: &'_ Measured| (measured.published, measured.samples.spread());
-    let (paper_value, ours) = judgement.values.first().map_or((None, None), value);
+    let (paper_value, ours) = judgement.values.first().map_or((None, None), |measured| {
+        (measured.published, measured.samples.spread())
+    });
     let (controller, scheduler) = match finding.claim.subject {
         Subject::Scenario => (None, None),
         Subject::Controller(name) => (Some(name), None),
@@ -335,12 +338,14 @@ fn seeds(finding: &Finding) -> Option<String> {
 
 /// Returns a line for each column with cases without chance; empty if chance has a part in all.
 fn without_chance(finding: &Finding) -> String {
-    let line = |(column, name)| {
-        let judged = finding.column(column)?;
-        let sentence = judged.judgement.without_chance.sentence()?;
-        Some(format!("{}, {name}: {sentence}\n", finding.claim.id))
-    };
-    COLUMNS.into_iter().filter_map(line).collect()
+    COLUMNS
+        .into_iter()
+        .filter_map(|(column, name)| {
+            let judged = finding.column(column)?;
+            let sentence = judged.judgement.without_chance.sentence()?;
+            Some(format!("{}, {name}: {sentence}\n", finding.claim.id))
+        })
+        .collect()
 }
 
 /// Returns the expectations that a column does not meet, and the reason; empty if it holds.

@@ -31,8 +31,10 @@ const OF_MEDIAN: f64 = 1.25;
 
 /// Returns the number of seeds of each look; that of the last is `most`: 4, 7, 13, 23, ….
 pub(super) fn looks(most: u64) -> Vec<u64> {
-    let next = |seeds: &u64| Some(seeds.saturating_mul(7).div_ceil(4));
-    let before = core::iter::successors(Some(FIRST), next).take_while(|seeds| *seeds < most);
+    let before = core::iter::successors(Some(FIRST), |seeds| {
+        Some(seeds.saturating_mul(7).div_ceil(4))
+    })
+    .take_while(|seeds| *seeds < most);
     before.chain([most]).collect()
 }
 

@@ -263,14 +263,17 @@ impl Study {
         let mut judged = judged
             .into_iter()
             .map(|judged| judged.expect("the last look settles"));
-        let finding = |planned: &Planned| {
-            let mut next = || judged.next().expect("one for each item");
-            let forms = planned.as_published.as_ref().map(|(forms, _)| *forms);
-            let as_published = forms.map(|forms| AsPublished::new(forms, next()));
-            let on_our_endpoint = planned.on_our_endpoint.as_ref().map(|_| next());
-            Finding::new(planned.claim, next(), as_published, on_our_endpoint)
-        };
-        Ok(self.claims.iter().map(finding).collect())
+        Ok(self
+            .claims
+            .iter()
+            .map(|planned| {
+                let mut next = || judged.next().expect("one for each item");
+                let forms = planned.as_published.as_ref().map(|(forms, _)| *forms);
+                let as_published = forms.map(|forms| AsPublished::new(forms, next()));
+                let on_our_endpoint = planned.on_our_endpoint.as_ref().map(|_| next());
+                Finding::new(planned.claim, next(), as_published, on_our_endpoint)
+            })
+            .collect())
     }
 
     /// Makes the missing runs of a look at `open` claims.
@@ -293,8 +296,11 @@ impl Study {
         let made = in_parallel(&jobs, options.threads, |(run, seed)| {
             run.make(*seed, store, &|part| {
                 progress(part);
-                let is_set = |interrupt: &Arc<AtomicBool>| interrupt.load(Ordering::Relaxed);
-                if self.interrupt.as_ref().is_some_and(is_set) {
+                if self
+                    .interrupt
+                    .as_ref()
+                    .is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
+                {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
@@ -420,8 +426,12 @@ impl Look {
     /// Returns the most seeds of any case, and whether no case takes more than that.
     fn most_seeds_of(self, cases: &[PlannedCase]) -> (u64, bool) {
         let seeds = cases.iter().map(|case| self.seeds_of(case)).max();
-        let is_all = |case: &PlannedCase| case.is_only_shown || case.max_seeds <= self.seeds;
-        (seeds.unwrap_or(0), cases.iter().all(is_all))
+        (
+            seeds.unwrap_or(0),
+            cases
+                .iter()
+                .all(|case| case.is_only_shown || case.max_seeds <= self.seeds),
+        )
     }
 }
 

@@ -130,8 +130,10 @@ impl Space {
 
     /// Returns `cases` at each point, named by [`Point::of`].
     pub(crate) fn cases(&self, cases: &[Case]) -> Vec<Case> {
-        let at = |point: Point| cases.iter().map(move |case| self.at(case, &point));
-        self.points().into_iter().flat_map(at).collect()
+        self.points()
+            .into_iter()
+            .flat_map(|point| cases.iter().map(move |case| self.at(case, &point)))
+            .collect()
     }
 
     /// Returns a case at a point. The case's own settings take precedence.
@@ -209,16 +211,17 @@ impl Tally {
 
     /// Returns the same two numbers for each value of a dimension.
     pub(crate) fn by_value(&self, dimension: usize) -> Vec<(usize, usize)> {
-        let of = |value: usize| {
-            let points = self.points.iter().zip(&self.is_met);
-            let with: Vec<bool> = points
-                .filter(|(point, _)| point.value(dimension) == value)
-                .map(|(_, is_met)| *is_met)
-                .collect();
-            let met = with.iter().filter(|is_met| **is_met).count();
-            (met, with.len())
-        };
-        (0..self.space.0[dimension].values.len()).map(of).collect()
+        (0..self.space.0[dimension].values.len())
+            .map(|value| {
+                let points = self.points.iter().zip(&self.is_met);
+                let with: Vec<bool> = points
+                    .filter(|(point, _)| point.value(dimension) == value)
+                    .map(|(_, is_met)| *is_met)
+                    .collect();
+                let met = with.iter().filter(|is_met| **is_met).count();
+                (met, with.len())
+            })
+            .collect()
     }
 
     /// Returns the dimension whose values differ most in their shares, the first of equal ones;
@@ -401,10 +404,12 @@ mod tests {
             for one in 0..dimensions {
                 for other in 0..one {
                     for pair in 0..9 {
-                        let is_pair = |point: &&Point| {
-                            (point.value(one), point.value(other)) == (pair / 3, pair % 3)
-                        };
-                        let met = points.iter().filter(is_pair).count();
+                        let met = points
+                            .iter()
+                            .filter(|point| {
+                                (point.value(one), point.value(other)) == (pair / 3, pair % 3)
+                            })
+                            .count();
                         assert_eq!(met, count / 9, "{one} and {other}");
                     }
                 }
@@ -412,8 +417,12 @@ mod tests {
         }
         let all = THIRTEEN.points();
         let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
-        let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
-        assert_eq!(all.iter().filter(alone).count(), 27);
+        assert_eq!(
+            all.iter()
+                .filter(|one| all.iter().filter(|other| is_same(one, other)).count() == 1)
+                .count(),
+            27
+        );
         // The third's three places go to both of two values in turn.
         let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
         assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);

@@ -108,11 +108,14 @@ impl Configuration {
 
     /// Returns a case for every scheduler, with another in the place of the first.
     fn all_schedulers(&self, first: &str) -> Vec<Case> {
-        let case = |(place, (label, name)): (usize, &(&str, &str))| {
-            let scheduler = if place == 0 { first } else { name };
-            self.case(self.name(label)).scheduler(scheduler)
-        };
-        SCHEDULERS.iter().enumerate().map(case).collect()
+        SCHEDULERS
+            .iter()
+            .enumerate()
+            .map(|(place, (label, name))| {
+                let scheduler = if place == 0 { first } else { name };
+                self.case(self.name(label)).scheduler(scheduler)
+            })
+            .collect()
     }
 
     /// Returns the name of a case.

@@ -33,14 +33,16 @@ static FINDINGS: LazyLock<Vec<Finding>> = LazyLock::new(|| {
 /// Returns the verdict of each column by claim; `-` for a column that it does not have.
 fn expected() -> BTreeMap<&'static str, [&'static str; 3]> {
     let lines = EXPECTED.lines().filter(|line| !line.starts_with('#'));
-    let read = |line: &'static str| {
-        let cells: Vec<&str> = line.split(',').collect();
-        let &[claim, published, on_ours, ours] = &cells[..] else {
-            panic!("expected.csv: {line:?} has not four cells");
-        };
-        (claim, [published, on_ours, ours])
-    };
-    lines.skip(1).map(read).collect()
+    lines
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let &[claim, published, on_ours, ours] = &cells[..] else {
+                panic!("expected.csv: {line:?} has not four cells");
+            };
+            (claim, [published, on_ours, ours])
+        })
+        .collect()
 }
 
 fn verdicts(finding: &Finding) -> [&'static str; 3] {
@@ -87,8 +89,9 @@ fn rows(name: &str) -> Vec<Vec<&'static str>> {
     let (_, block) = PAGE.split_once(&begin).expect("the page has the table");
     let (block, _) = block.split_once(&end).expect("it ends");
     let lines = block.lines().filter(|line| line.starts_with('|')).skip(2);
-    let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect();
-    lines.map(cells).collect()
+    lines
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect()
 }
 
 /// Returns factor, digits and name of a unit on the page.

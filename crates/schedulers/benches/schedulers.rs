@@ -58,18 +58,19 @@ fn change_rates(paths: &mut [PathView], second: u64) {
 }
 
 fn frame(packet_count: u16) -> Vec<PacketView> {
-    let packet = |fragment| PacketView {
-        frame: FrameId(0),
-        fragment,
-        fragment_count: packet_count,
-        reason: SendReason::New,
-        importance: Importance::Reference,
-        bytes: PACKET_BYTES,
-        deadline: None,
-        in_flight_on: PathSet::EMPTY,
-        avoid: PathSet::EMPTY,
-    };
-    (0..packet_count).map(packet).collect()
+    (0..packet_count)
+        .map(|fragment| PacketView {
+            frame: FrameId(0),
+            fragment,
+            fragment_count: packet_count,
+            reason: SendReason::New,
+            importance: Importance::Reference,
+            bytes: PACKET_BYTES,
+            deadline: None,
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        })
+        .collect()
 }
 
 fn cpu_nanos() -> f64 {

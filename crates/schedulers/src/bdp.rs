@@ -78,12 +78,12 @@ impl PathChoice for LargestBdp {
 impl PathChoice for BbrEarliest {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         let open = with_room(packet, paths);
-        let arrival = |path: &&PathView| {
-            let ahead_bytes = path.bytes_in_flight + path.queued_bytes + u64::from(packet.bytes);
-            path.preferred(least_seen(path) / 2 + path.bandwidth.time_for(ahead_bytes))
-        };
         let chosen = if is_measured(packet, paths) {
-            open.min_by_key(arrival)
+            open.min_by_key(|path| {
+                let ahead_bytes =
+                    path.bytes_in_flight + path.queued_bytes + u64::from(packet.bytes);
+                path.preferred(least_seen(path) / 2 + path.bandwidth.time_for(ahead_bytes))
+            })
         } else {
             least_rtt(open)
         };

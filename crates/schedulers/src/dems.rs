@@ -50,12 +50,14 @@ impl Scheduler for Dems {
         self.binding.begin(paths);
         let mut start = 0;
         while let Some(first) = queue.packet(start) {
-            let is_of_chunk = |index: &usize| {
-                queue.packet(*index).is_some_and(|packet| {
-                    packet.frame == first.frame && packet.kind() == PacketKind::Source
-                })
-            };
-            let end = start + (start..).take_while(is_of_chunk).count();
+            let end = start
+                + (start..)
+                    .take_while(|index| {
+                        queue.packet(*index).is_some_and(|packet| {
+                            packet.frame == first.frame && packet.kind() == PacketKind::Source
+                        })
+                    })
+                    .count();
             if end == start {
                 if let Some(id) = self.binding.by_rule(first) {
                     self.binding.bind(start, first, PathSet::only(id), out);
@@ -78,14 +80,16 @@ impl Dems {
         end: usize,
         out: &mut Vec<Assignment>,
     ) {
-        let bytes_at = |index| {
-            queue
-                .packet(index)
-                .map_or(0, |packet| u64::from(packet.bytes))
-        };
-        let chunk_bytes = (start..end).map(bytes_at).sum();
-        let finish = |path: &&PathView| path.preferred(transfer_cost(path, chunk_bytes));
-        let Some(best) = usable(&self.binding.paths).min_by_key(finish) else {
+        let chunk_bytes = (start..end)
+            .map(|index| {
+                queue
+                    .packet(index)
+                    .map_or(0, |packet| u64::from(packet.bytes))
+            })
+            .sum();
+        let Some(best) = usable(&self.binding.paths)
+            .min_by_key(|path| path.preferred(transfer_cost(path, chunk_bytes)))
+        else {
             return;
         };
         let best = best.id;
@@ -156,9 +160,8 @@ impl Dems {
     fn repetition(&self, queue: &SendQueue<'_>, packet_count: usize) -> Option<Repetition> {
         let paths = &self.binding.paths;
         let in_doubt = |path: &PathView| path.drain_rate().bytes_in(path.rtt.variation);
-        let takes_part = |path: &&PathView| self.split.iter().any(|(_, id)| *id == path.id);
         let late = usable(paths)
-            .filter(takes_part)
+            .filter(|path| self.split.iter().any(|(_, id)| *id == path.id))
             .max_by_key(|path| in_doubt(path))?;
         let others = usable(paths).filter(|path| path.id != late.id);
         let on = others

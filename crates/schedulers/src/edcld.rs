@@ -79,8 +79,12 @@ impl FrameDeal for Edcld {
             self.shift(packet.bytes, input_rate, paths);
         }
         let packet_count = f64::from(packet.fragment_count);
-        let load = |index: usize| libm::ceil(packet_count * self.share(&paths[index])) as u64;
-        interleave(paths, self.first, load, turns);
+        interleave(
+            paths,
+            self.first,
+            |index| libm::ceil(packet_count * self.share(&paths[index])) as u64,
+            turns,
+        );
         self.first = self.first.wrapping_add(1);
     }
 }
@@ -174,8 +178,10 @@ impl Edcld {
         let Some(best) = terms().min_by(order) else {
             return;
         };
-        let has_share = |term: &Term| self.shares[term.id.index()] > 0.0;
-        let Some(worst) = terms().filter(has_share).max_by(order) else {
+        let Some(worst) = terms()
+            .filter(|term| self.shares[term.id.index()] > 0.0)
+            .max_by(order)
+        else {
             return;
         };
         if best.id == worst.id {

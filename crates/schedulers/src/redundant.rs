@@ -45,11 +45,10 @@ impl Scheduler for Redundant {
                 continue;
             };
             let deadline = packet.deadline.unwrap_or(now + session.deadline);
-            let arrives_in_time = |path: &&PathView| {
+            let copies = usable(&self.binding.paths).filter(|path| {
                 let arrives_at = now + transfer_cost(path, u64::from(packet.bytes));
                 arrives_at <= deadline && !packet.in_flight_on.contains(path.id)
-            };
-            let copies = usable(&self.binding.paths).filter(arrives_in_time);
+            });
             let mut set: PathSet = copies.map(|path| path.id).collect();
             set.insert(first);
             self.binding.bind(index, packet, set, out);

@@ -311,17 +311,19 @@ impl Lines {
 
     /// Returns lines of the given Mbit/s, ms forward and ms back.
     pub(super) fn of(lines: &[(u64, u64, u64)]) -> Self {
-        let line = |&(rate, there, back): &(u64, u64, u64)| Line {
-            rate: DataRate::from_megabits_per_second(rate),
-            there: Duration::from_millis(there),
-            back: Duration::from_millis(back),
-            window: None,
-            queue: VecDeque::new(),
-            free_at: Instant::ZERO,
-        };
         Lines {
             scheduler: None,
-            lines: lines.iter().map(line).collect(),
+            lines: lines
+                .iter()
+                .map(|&(rate, there, back)| Line {
+                    rate: DataRate::from_megabits_per_second(rate),
+                    there: Duration::from_millis(there),
+                    back: Duration::from_millis(back),
+                    window: None,
+                    queue: VecDeque::new(),
+                    free_at: Instant::ZERO,
+                })
+                .collect(),
             now: Instant::ZERO,
             waiting: Vec::new(),
             frames: Vec::new(),
@@ -464,15 +466,17 @@ impl Lines {
         sent.sort_unstable();
         let mut next = sent.iter().peekable();
         let mut held = Vec::new();
-        let after = |arrived: &Arrived| {
-            held.push(key(arrived));
-            while let Some(place) = held.iter().position(|key| Some(&key) == next.peek()) {
-                held.swap_remove(place);
-                next.next();
-            }
-            held.len() as u64 * u64::from(LINE_PACKET_BYTES)
-        };
-        self.arrived.iter().map(after).collect()
+        self.arrived
+            .iter()
+            .map(|arrived| {
+                held.push(key(arrived));
+                while let Some(place) = held.iter().position(|key| Some(&key) == next.peek()) {
+                    held.swap_remove(place);
+                    next.next();
+                }
+                held.len() as u64 * u64::from(LINE_PACKET_BYTES)
+            })
+            .collect()
     }
 
     /// Returns the share of packets that arrive when all before them have.
@@ -497,8 +501,11 @@ impl Lines {
     /// Returns the mean time from a frame's capture to its last packet's arrival.
     pub(super) fn mean_frame_delay(&self) -> Duration {
         let whole_at = |frame: usize| {
-            let of_frame = |arrived: &&Arrived| arrived.packet.frame.0 == frame as u64;
-            let last = self.arrived.iter().rev().find(of_frame);
+            let last = self
+                .arrived
+                .iter()
+                .rev()
+                .find(|arrived| arrived.packet.frame.0 == frame as u64);
             last.expect("it has arrived").at
         };
         let delays = self.frames.iter().enumerate();

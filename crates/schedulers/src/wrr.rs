@@ -38,12 +38,16 @@ impl FrameDeal for WeightedRoundRobin {
         let packet_count = u64::from(packet.fragment_count);
         let total: DataRate = paths.iter().map(preferred_bandwidth).sum();
         let total = u128::from(total.bits_per_second().max(1));
-        let load = |index: usize| {
-            let bandwidth = u128::from(preferred_bandwidth(&paths[index]).bits_per_second());
-            let share = bandwidth * u128::from(packet_count);
-            (share.div_ceil(total) as u64).min(packet_count)
-        };
-        interleave(paths, self.first, load, turns);
+        interleave(
+            paths,
+            self.first,
+            |index| {
+                let bandwidth = u128::from(preferred_bandwidth(&paths[index]).bits_per_second());
+                let share = bandwidth * u128::from(packet_count);
+                (share.div_ceil(total) as u64).min(packet_count)
+            },
+            turns,
+        );
         self.first = self.first.wrapping_add(1);
     }
 }

@@ -276,19 +276,21 @@ mod tests {
         };
         config.check().unwrap();
         let mut generator = Generator::new(config, Seed(5));
-        let next = || {
+        std::iter::from_fn(|| {
             let at = generator.next_at()?;
             generator.advance();
             Some(at)
-        };
-        std::iter::from_fn(next).collect()
+        })
+        .collect()
     }
 
     fn steps(rate: DataRate, changes: &[(u64, DataRate)]) -> GeneratorRate {
-        let change = |(at, rate): &(u64, DataRate)| (Instant::from_secs(*at), *rate);
         GeneratorRate::Steps {
             rate,
-            changes: changes.iter().map(change).collect(),
+            changes: changes
+                .iter()
+                .map(|(at, rate)| (Instant::from_secs(*at), *rate))
+                .collect(),
         }
     }
 

@@ -73,8 +73,12 @@ mod tests {
         let mut line = HeadOfLine::default();
         let mut released = Vec::new();
         for (at, newest, in_order) in segments {
-            let record = |bytes, waited: Duration| released.push((bytes, waited.as_millis()));
-            line.on_arrived(Instant::from_millis(*at), newest.clone(), *in_order, record);
+            line.on_arrived(
+                Instant::from_millis(*at),
+                newest.clone(),
+                *in_order,
+                |bytes, waited| released.push((bytes, waited.as_millis())),
+            );
         }
         released
     }

@@ -161,8 +161,9 @@ mod tests {
             assert_eq!(due, [0, 1].map(FlowId));
             mailboxes.deal(&[1, 2, 0].map(FlowId));
             let mut taken = |flow| {
-                let ids = |taken: &[Arrival]| taken.iter().map(|one| one.id).collect::<Vec<_>>();
-                mailboxes.take(FlowId(flow)).map(ids)
+                mailboxes
+                    .take(FlowId(flow))
+                    .map(|taken| taken.iter().map(|one| one.id).collect::<Vec<_>>())
             };
             let none: Vec<u32> = Vec::new();
             assert_eq!(taken(0), [vec![10, 13, 11, 14], none.clone()]);

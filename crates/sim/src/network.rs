@@ -106,11 +106,13 @@ impl Network {
                 }
             }
         }
-        let only = |roles: Vec<Role>| {
-            let first = roles.first().copied();
-            first.filter(|first| roles.iter().all(|role| role == first))
-        };
-        roles.into_iter().map(only).collect()
+        roles
+            .into_iter()
+            .map(|roles| {
+                let first = roles.first().copied();
+                first.filter(|first| roles.iter().all(|role| role == first))
+            })
+            .collect()
     }
 
     /// Returns whether senders and receivers are connected by different links only, and each link

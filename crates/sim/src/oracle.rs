@@ -43,8 +43,10 @@ pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
     }
     let truth = SharedTruth::default();
     let shared = truth.clone();
-    let build = move || -> Box<dyn Scheduler> { Box::new(Oracle::new(shared.clone())) };
-    Arc::make_mut(config).scheduler = SchedulerFactory::new(ORACLE, build);
+    Arc::make_mut(config).scheduler =
+        SchedulerFactory::new(ORACLE, move || -> Box<dyn Scheduler> {
+            Box::new(Oracle::new(shared.clone()))
+        });
     Some(truth)
 }
 

@@ -331,18 +331,20 @@ fn two_flows(
 #[test]
 fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
     // Short objects that start after the end force senders and receivers to advance together.
-    let together = |world: &mut World, route| {
-        let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-        flow.start = Instant::from_secs(99);
-        flow.source = Application::Short(anabranch_sim::ShortObjects::default());
-        world.add_flow("objects", flow).unwrap();
-    };
     let second = Duration::from_secs(10);
     // Without delay on the return path, they advance instant by instant.
     for back_delay_ms in [30, 0] {
         let apart = two_flows(back_delay_ms, second, |_, _| ());
         assert!(apart.0.len() > 500, "{}", apart.0.len());
-        assert_eq!(two_flows(back_delay_ms, second, together), apart);
+        assert_eq!(
+            two_flows(back_delay_ms, second, |world, route| {
+                let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
+                flow.start = Instant::from_secs(99);
+                flow.source = Application::Short(anabranch_sim::ShortObjects::default());
+                world.add_flow("objects", flow).unwrap();
+            }),
+            apart
+        );
         let step = Duration::from_millis(1);
         assert_eq!(two_flows(back_delay_ms, step, |_, _| ()), apart);
     }

@@ -98,8 +98,11 @@ impl SendBuffer {
 
     /// Removes packets whose origin is `age` ago, and returns their number (§4.6).
     pub(crate) fn drop_too_late(&mut self, now: Instant, age: Duration) -> u64 {
-        let is_late = |packet: &&Outgoing| now.saturating_since(packet.origin_at) > age;
-        let count = self.packets.iter().take_while(is_late).count();
+        let count = self
+            .packets
+            .iter()
+            .take_while(|packet| now.saturating_since(packet.origin_at) > age)
+            .count();
         self.remove_first(count);
         count as u64
     }

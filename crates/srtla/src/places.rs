@@ -46,11 +46,12 @@ pub(crate) fn given_up(
     if places.len() < MAX_GROUPS && !is_network_full {
         return Ok(None);
     }
-    let may_go = |place: &GroupPlace| {
+    gives_way(places, newcomer, |place| {
         let is_tried = newcomer.used_at >= place.used_at + TRIAL;
         !is_network_full || (is_tried && is_neighbour(place))
-    };
-    gives_way(places, newcomer, may_go).map(Some).ok_or(NoPlace)
+    })
+    .map(Some)
+    .ok_or(NoPlace)
 }
 
 /// The error that every group has a better right to its place.

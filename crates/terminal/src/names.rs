@@ -92,11 +92,14 @@ mod tests {
     fn every_controller_is_listed_with_its_options_values_and_defaults() {
         let list = controllers();
         for entry in CONTROLLERS {
-            let is_listed = |line: &str| {
-                line.strip_prefix(entry.name)
-                    .is_some_and(|rest| rest.starts_with(' ') && rest.ends_with(entry.summary))
-            };
-            assert!(list.lines().any(is_listed), "{}", entry.name);
+            assert!(
+                list.lines().any(|line| {
+                    line.strip_prefix(entry.name)
+                        .is_some_and(|rest| rest.starts_with(' ') && rest.ends_with(entry.summary))
+                }),
+                "{}",
+                entry.name
+            );
         }
         assert!(list.contains("    hystart=hystart++|classic|off (default hystart++)\n"));
         assert!(

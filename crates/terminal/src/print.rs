@@ -141,10 +141,9 @@ pub fn without_secrets(text: &str) -> String {
         let mut clean = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             clean.push_str(prefix);
-            let is_of_secret = |character: char| {
+            let rest = part.trim_start_matches(|character: char| {
                 character.is_ascii_alphanumeric() || character == '-' || character == '_'
-            };
-            let rest = part.trim_start_matches(is_of_secret);
+            });
             if rest.len() < part.len() {
                 clean.push('…');
             }

@@ -123,8 +123,10 @@ fn bare(host: &str) -> Option<&str> {
 
 /// Returns whether the name is safe for a resolver and for a line of the log.
 fn is_name(host: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !host.is_empty() && host.bytes().all(is_plain)
+    !host.is_empty()
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 /// Returns a name in the form for comparison: in lower case, without the root's dot.

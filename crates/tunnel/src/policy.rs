@@ -168,8 +168,9 @@ impl Policy {
                 Reach::Neighbour(_) => reason = NEIGHBOUR,
                 Reach::Own => reason = OWN,
             }
-            let permits = |rule: &Destination| rule.permits(&request.target, ip, reach);
-            rules.iter().any(permits)
+            rules
+                .iter()
+                .any(|rule| rule.permits(&request.target, ip, reach))
         });
         if found.is_empty() {
             Err(reason)
@@ -230,11 +231,10 @@ mod tests {
     use super::*;
 
     fn peer(name: &str, connect: Option<&[&str]>) -> Peer {
-        let rules = |rules: &[&str]| rules.iter().map(|rule| rule.parse().unwrap()).collect();
         Peer {
             key: SecretKey::generate().public_key(),
             name: name.to_owned(),
-            connect: connect.map(rules),
+            connect: connect.map(|rules| rules.iter().map(|rule| rule.parse().unwrap()).collect()),
         }
     }
 

@@ -225,9 +225,12 @@ mod tests {
             hanging_count: AtomicUsize::new(0),
         });
         let its = Arc::clone(&server);
-        let look_up = move |target: String| Ok(its.look_up(&target));
         (
-            Arc::new(Resolver::new(look_up, timeout, max_shared)),
+            Arc::new(Resolver::new(
+                move |target| Ok(its.look_up(&target)),
+                timeout,
+                max_shared,
+            )),
             server,
         )
     }

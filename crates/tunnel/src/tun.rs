@@ -73,8 +73,12 @@ impl TunOptions {
     fn addresses(&self, default: InnerAddress) -> anyhow::Result<Vec<InnerAddress>> {
         let given = &self.addresses;
         for kind in [true, false] {
-            let is_of_kind = |address: &&InnerAddress| address.is_ipv4() == kind;
-            if given.iter().filter(is_of_kind).count() > 1 {
+            if given
+                .iter()
+                .filter(|address| address.is_ipv4() == kind)
+                .count()
+                > 1
+            {
                 anyhow::bail!("--tun-address: one of IPv4 and one of IPv6 at the most");
             }
         }

@@ -65,8 +65,11 @@ impl Bed {
     pub(super) fn new(seed: u64, lines: &[Line]) -> Bed {
         let world = World::new(seed);
         let (proxy, server) = (world.machine("proxy"), world.machine("server"));
-        let attach = |(index, line)| proxy.attach(&format!("line{index}"), line);
-        let lines = lines.iter().enumerate().map(attach).collect();
+        let lines = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| proxy.attach(&format!("line{index}"), line))
+            .collect();
         let address = server.attach("eth0", &line(1_000, 1)).at(7_000);
         Bed {
             world,

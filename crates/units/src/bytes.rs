@@ -30,20 +30,19 @@ impl fmt::Display for ByteCount {
 impl FromStr for ByteCount {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        let scale = |unit: &str| match unit {
-            "B" => Some(1.0),
-            "kB" => Some(1e3),
-            "KiB" => Some(1024.0),
-            "MB" => Some(1e6),
-            "MiB" => Some(1024.0 * 1024.0),
-            "GB" => Some(1e9),
-            _ => None,
-        };
         quantity::parse(
             text,
             "an amount of data",
             &["B", "kB", "KiB", "MB", "MiB", "GB"],
-            scale,
+            |unit| match unit {
+                "B" => Some(1.0),
+                "kB" => Some(1e3),
+                "KiB" => Some(1024.0),
+                "MB" => Some(1e6),
+                "MiB" => Some(1024.0 * 1024.0),
+                "GB" => Some(1e9),
+                _ => None,
+            },
         )
         .map(ByteCount)
     }

@@ -118,8 +118,7 @@ impl Limiter {
     pub fn trust(&mut self, now: Instant, source: IpAddr) {
         self.known_since.insert(Network::host(source), now);
         if self.known_since.len() > MAX_KNOWN {
-            let since = |(_, since): &(&Network, &Instant)| **since;
-            let oldest = self.known_since.iter().min_by_key(since);
+            let oldest = self.known_since.iter().min_by_key(|(_, since)| **since);
             if let Some(oldest) = oldest.map(|(&network, _)| network) {
                 self.known_since.remove(&oldest);
             }

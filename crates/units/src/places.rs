@@ -56,10 +56,9 @@ pub fn gives_way<Id: Copy, Order: Ord>(
         crowd.reverse();
         crowd
     };
-    let has_less = |place: &&Place<Id, Order>| {
+    let candidates = places.iter().filter(|place| {
         place.right != Right::Kept && place.right <= newcomer.right && may_go(place)
-    };
-    let candidates = places.iter().filter(has_less);
+    });
     let first = candidates.min_by_key(|place| (place.right, Reverse(crowd(place)), &place.used_at));
     first.map(|place| place.id)
 }

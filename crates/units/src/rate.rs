@@ -134,18 +134,17 @@ impl fmt::Display for DataRate {
 impl FromStr for DataRate {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        let scale = |unit: &str| match unit {
-            "bit/s" | "bps" => Some(1.0),
-            "kbit/s" | "kbps" => Some(1e3),
-            "Mbit/s" | "Mbps" => Some(1e6),
-            "Gbit/s" | "Gbps" => Some(1e9),
-            _ => None,
-        };
         quantity::parse(
             text,
             "a data rate",
             &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"],
-            scale,
+            |unit| match unit {
+                "bit/s" | "bps" => Some(1.0),
+                "kbit/s" | "kbps" => Some(1e3),
+                "Mbit/s" | "Mbps" => Some(1e6),
+                "Gbit/s" | "Gbps" => Some(1e9),
+                _ => None,
+            },
         )
         .map(DataRate)
     }

@@ -235,20 +235,19 @@ impl fmt::Display for Duration {
 impl FromStr for Duration {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        let scale = |unit: &str| match unit {
-            "ns" => Some(1.0),
-            "us" | "µs" | "μs" => Some(1e3),
-            "ms" => Some(1e6),
-            "s" => Some(1e9),
-            "min" => Some(60e9),
-            "h" => Some(3600e9),
-            _ => None,
-        };
         quantity::parse(
             text,
             "a duration",
             &["ns", "us", "ms", "s", "min", "h"],
-            scale,
+            |unit| match unit {
+                "ns" => Some(1.0),
+                "us" | "µs" | "μs" => Some(1e3),
+                "ms" => Some(1e6),
+                "s" => Some(1e9),
+                "min" => Some(60e9),
+                "h" => Some(3600e9),
+                _ => None,
+            },
         )
         .map(Duration)
     }

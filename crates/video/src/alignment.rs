@@ -210,27 +210,32 @@ mod tests {
 
     /// Returns pictures 40 ms apart with different contents, from a time on.
     fn film(count: usize, from: i64) -> Vec<Mark> {
-        let mark = |number: usize| Mark {
-            presented_at: Some(from + 3_600 * number as i64),
-            fingerprint: Some(number as u64),
-        };
-        (0..count).map(mark).collect()
+        (0..count)
+            .map(|number| Mark {
+                presented_at: Some(from + 3_600 * number as i64),
+                fingerprint: Some(number as u64),
+            })
+            .collect()
     }
 
     fn without_times(marks: &[Mark]) -> Vec<Mark> {
-        let mark = |mark: &Mark| Mark {
-            presented_at: None,
-            ..*mark
-        };
-        marks.iter().map(mark).collect()
+        marks
+            .iter()
+            .map(|mark| Mark {
+                presented_at: None,
+                ..*mark
+            })
+            .collect()
     }
 
     fn re_encoded(marks: &[Mark]) -> Vec<Mark> {
-        let mark = |mark: &Mark| Mark {
-            fingerprint: mark.fingerprint.map(|of| of + 1_000),
-            ..*mark
-        };
-        marks.iter().map(mark).collect()
+        marks
+            .iter()
+            .map(|mark| Mark {
+                fingerprint: mark.fingerprint.map(|of| of + 1_000),
+                ..*mark
+            })
+            .collect()
     }
 
     #[test]

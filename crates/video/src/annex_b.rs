@@ -383,8 +383,10 @@ mod tests {
         splitter.push(&[0, 0, 1, 0x41, 0x80].repeat(20_000));
         let units: Vec<AccessUnit> = core::iter::from_fn(|| splitter.next_unit()).collect();
         assert_eq!(units.len(), 19_999);
-        let held = |unit: &AccessUnit| unit.annex_b.capacity();
-        assert_eq!(units.iter().map(held).max(), Some(5));
+        assert_eq!(
+            units.iter().map(|unit| unit.annex_b.capacity()).max(),
+            Some(5)
+        );
         assert!(splitter.buffer.capacity() <= 200_000);
     }
 

@@ -398,14 +398,13 @@ mod tests {
     #[test]
     fn an_outage_a_second_longer_than_the_buffer_is_one_underflow_and_a_second_of_discards() {
         // The bytes held by the server during the outage arrive at once.
-        let rate = |millis| match millis {
+        let counts = play(40, 40, |millis| match millis {
             10_000..12_000 => 0,
             12_000..12_010 => 10_000,
             // At a rate at which one second is just buffered.
             _ if millis < 1_100 => 25,
             _ => 25,
-        };
-        let counts = play(40, 40, rate);
+        });
         assert_eq!(counts.underflows, 2, "{counts:?}");
         assert!((22..=26).contains(&counts.discarded), "{counts:?}");
         let stalled = counts.stalled.as_millis();

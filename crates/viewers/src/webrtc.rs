@@ -157,7 +157,6 @@ impl Peers {
     }
 
     fn negotiate(&self, now: Instant, offer: &Offer<'_>) -> Result<(Peer, String), Refusal> {
-        let bad = |_| Refusal::BadOffer;
         let sdp = SdpOffer::from_sdp_string(offer.sdp).map_err(|_| Refusal::BadOffer)?;
         // A line of sound without a common codec is an error to some players: one without sound is
         // silent instead.
@@ -177,7 +176,10 @@ impl Peers {
             rtc.add_local_candidate(candidate);
         }
         let local = *offer.addresses.first().ok_or(Refusal::NoAddress)?;
-        let answer = rtc.sdp_api().accept_offer(sdp).map_err(bad)?;
+        let answer = rtc
+            .sdp_api()
+            .accept_offer(sdp)
+            .map_err(|_| Refusal::BadOffer)?;
         let peer = Peer {
             id: new_id()?,
             stream: Arc::clone(offer.stream),

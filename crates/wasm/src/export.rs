@@ -25,8 +25,10 @@ pub(crate) fn export(experiment: &Experiment, what: Export) -> Result<Value, Fai
             vec![("trace.svg", picture)]
         }
     };
-    let file = |(name, text): (&str, String)| json!({ "name": name, "text": text });
-    Ok(files.into_iter().map(file).collect())
+    Ok(files
+        .into_iter()
+        .map(|(name, text)| json!({ "name": name, "text": text }))
+        .collect())
 }
 
 fn texts(experiment: &Experiment) -> Result<Vec<(&'static str, String)>, Failure> {

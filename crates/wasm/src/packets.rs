@@ -33,13 +33,14 @@ const DELIVERED: f64 = -1.0;
 impl Packets {
     /// Returns no packets of flows with these numbers of paths.
     pub(crate) fn new(path_counts: impl Iterator<Item = usize>) -> Packets {
-        let of_paths = |count| {
-            let mut paths = Vec::new();
-            paths.resize_with(count, Default::default);
-            paths
-        };
         Packets {
-            open: path_counts.map(of_paths).collect(),
+            open: path_counts
+                .map(|count| {
+                    let mut paths = Vec::new();
+                    paths.resize_with(count, Default::default);
+                    paths
+                })
+                .collect(),
             ..Packets::default()
         }
     }

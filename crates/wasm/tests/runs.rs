@@ -180,21 +180,24 @@ fn an_outage_loses_packets_and_ends() {
     let ended = parts
         .iter()
         .flat_map(|part| part["ended"].as_array().unwrap().chunks(3));
-    let is_lost = |ended: &&[Value]| ended[2].as_f64().unwrap() >= 0.0;
-    let lost: Vec<&[Value]> = ended.filter(is_lost).collect();
+    let lost: Vec<&[Value]> = ended
+        .filter(|ended| ended[2].as_f64().unwrap() >= 0.0)
+        .collect();
     assert_eq!(report["runs"][0]["packets_dropped"], lost.len());
     let at_once = lost.iter().filter(|ended| ended[1] == 3_000.0);
     assert!(at_once.count() > 0, "packets inside are lost with the link");
-    let links_down_at = |at_ms: f64| {
-        let samples = parts
-            .iter()
-            .flat_map(|part| part["samples"].as_array().unwrap());
-        let mut samples = samples.filter(|sample| sample["at_ms"] == at_ms);
-        let links = samples.next().unwrap()["links"].as_array().unwrap();
-        let down = links.iter().filter(|link| link["transit_ms"].is_null());
-        down.count()
-    };
-    assert_eq!([4_000.0, 6_000.0].map(links_down_at), [2, 0]);
+    assert_eq!(
+        [4_000.0, 6_000.0].map(|at_ms| {
+            let samples = parts
+                .iter()
+                .flat_map(|part| part["samples"].as_array().unwrap());
+            let mut samples = samples.filter(|sample| sample["at_ms"] == at_ms);
+            let links = samples.next().unwrap()["links"].as_array().unwrap();
+            let down = links.iter().filter(|link| link["transit_ms"].is_null());
+            down.count()
+        }),
+        [2, 0]
+    );
 }
 
 #[test]

@@ -107,8 +107,9 @@ mod tests {
                 has_losses,
                 bytes_in_flight,
             };
-            let product = |gain| (gain * 1_000.0) as u64;
-            cycle.is_over(Instant::from_millis(millis), &facts, product)
+            cycle.is_over(Instant::from_millis(millis), &facts, |gain| {
+                (gain * 1_000.0) as u64
+            })
         };
         assert!(!over(1.0, 100, false, 1_100) && over(1.0, 101, false, 1_100));
         assert!(!over(1.25, 500, false, 1_249), "probing goes on");

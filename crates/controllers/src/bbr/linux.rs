@@ -260,8 +260,9 @@ impl BbrLinux {
             has_losses: !feedback.lost.is_empty(),
             bytes_in_flight: self.in_network_at_departure(now, feedback.prior_bytes_in_flight),
         };
-        let product = |gain| self.inflight(self.bandwidth.max(), gain);
-        if cycle.is_over(now, &facts, product) {
+        if cycle.is_over(now, &facts, |gain| {
+            self.inflight(self.bandwidth.max(), gain)
+        }) {
             cycle.advance(now);
             self.mode = Mode::ProbeBw(cycle);
             let estimate = self.estimate();

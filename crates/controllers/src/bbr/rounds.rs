@@ -61,8 +61,11 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
 
     /// Returns the estimate; zero before the first sample.
     pub(crate) fn max(&self) -> T {
-        let is_first = |&(_, sample): &(u64, T)| sample == self.max;
-        debug_assert!(self.samples.front().is_none_or(is_first));
+        debug_assert!(
+            self.samples
+                .front()
+                .is_none_or(|&(_, sample)| sample == self.max)
+        );
         self.max
     }
 
@@ -84,8 +87,11 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         {
             self.samples.pop_back();
         }
-        let is_least_of_round = |&(round, _): &(u64, T)| round == self.round;
-        if !self.samples.back().is_some_and(is_least_of_round) {
+        if !self
+            .samples
+            .back()
+            .is_some_and(|&(round, _)| round == self.round)
+        {
             self.samples.push_back((self.round, sample));
         }
         self.forget_old();

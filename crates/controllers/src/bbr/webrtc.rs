@@ -252,14 +252,13 @@ impl BbrWebrtc {
             has_losses: false,
             bytes_in_flight: self.bytes_in_flight,
         };
-        let product = |gain: f64| {
+        if cycle.is_over(now, &facts, |gain| {
             if gain > 1.0 {
                 self.target_window(PROBED_GAIN)
             } else {
                 self.target_window(gain)
             }
-        };
-        if cycle.is_over(now, &facts, product) {
+        }) {
             cycle.advance(now);
             self.pacing_gain = cycle.gain(&GAINS);
             self.mode = Mode::ProbeBw(cycle);

@@ -71,8 +71,9 @@ mod tests {
 
     /// Segments acknowledged one by one until the window has grown.
     fn until_grown(counts: &mut WholeSegments, window: f64, target: f64) -> usize {
-        let grows = |_: &usize| counts.grow(window, target, 1.0) > window;
-        (1..).find(grows).expect("it grows some time")
+        (1..)
+            .find(|_| counts.grow(window, target, 1.0) > window)
+            .expect("it grows some time")
     }
 
     #[test]

@@ -233,8 +233,10 @@ impl GainCycle {
             }
             Some(climb) => (climb.rate, climb.began_at, CLIMB_EXCESS),
         };
-        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + ask.jitter;
-        if probe.climb.is_some_and(is_queue_begun) {
+        if probe
+            .climb
+            .is_some_and(|climb| echo.rtt > climb.rtt + FIRST_SIGN + ask.jitter)
+        {
             probe.ended_at = now;
             return self.start_phase(now, 1, ask);
         }

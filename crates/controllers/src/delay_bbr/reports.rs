@@ -65,13 +65,13 @@ impl DelayBbr {
 /// Whether another path could send a packet now. If so, the scheduler's preferred path is full, but
 /// the session's bandwidth is not.
 pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) -> bool {
-    let is_idle = |view: &PathView| {
-        view.id != path
-            && view.is_in_service()
-            && view.queued_bytes == 0
-            && view.forecast.ready_at < now
-    };
-    paths.len() > 1 && paths.iter().any(is_idle)
+    paths.len() > 1
+        && paths.iter().any(|view| {
+            view.id != path
+                && view.is_in_service()
+                && view.queued_bytes == 0
+                && view.forecast.ready_at < now
+        })
 }
 
 #[cfg(test)]

@@ -124,8 +124,11 @@ impl DelayBbr {
         if !is_ours || !self.opening.is_of_fixed_source() {
             return;
         }
-        let is_active = |path: &&PathView| path.state == PathState::Active;
-        let is_only = paths.iter().filter(is_active).count() <= 1;
+        let is_only = paths
+            .iter()
+            .filter(|path| path.state == PathState::Active)
+            .count()
+            <= 1;
         if !feedback.is_app_limited || !is_only {
             self.trains.newest = None;
             return;

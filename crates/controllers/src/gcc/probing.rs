@@ -170,11 +170,10 @@ impl Prober {
     }
 
     pub(super) fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
-        let has_stalled = |cluster: &Cluster| {
+        if self.leaving.as_ref().is_some_and(|cluster| {
             let span = Duration::from_secs_f64(cluster.sent_bytes as f64 * 8.0 / cluster.rate);
             now.saturating_since(cluster.began_at) > span * 2 + SLACK
-        };
-        if self.leaving.as_ref().is_some_and(has_stalled) {
+        }) {
             self.leaving = None;
         }
         if self.leaving.is_none()

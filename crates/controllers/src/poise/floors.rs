@@ -192,8 +192,16 @@ mod tests {
         let found = step(&level, 1_950, 0, true).expect("half a second is level");
         assert!(!found.is_sudden);
         assert_eq!(step(&floors(1_800, filled), 1_800, 0, true), None);
-        let drains = |millis: u64| filled(millis) - 0.02 * (millis.max(1_400) - 1_400) as f64;
-        assert_eq!(step(&floors(1_950, drains), 1_950, 0, true), None);
+        assert_eq!(
+            step(
+                &floors(1_950, |millis| filled(millis)
+                    - 0.02 * (millis.max(1_400) - 1_400) as f64),
+                1_950,
+                0,
+                true
+            ),
+            None
+        );
     }
 
     #[test]

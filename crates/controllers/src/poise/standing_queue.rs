@@ -157,8 +157,11 @@ mod tests {
 
     #[test]
     fn the_base_is_seen_while_there_is_no_queue() {
-        let delay = |millis| if millis < 5_000 { 30.0 } else { 90.0 };
-        let queue = measured(6_000, NO_JITTER, delay);
+        let queue = measured(
+            6_000,
+            NO_JITTER,
+            |millis| if millis < 5_000 { 30.0 } else { 90.0 },
+        );
         let seen_at = queue.base_seen_at().expect("it was seen");
         // The last floor without the queue holds for a span.
         assert_eq!(seen_at, at(5_085));

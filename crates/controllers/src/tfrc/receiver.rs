@@ -230,8 +230,11 @@ impl Receiver {
 
     /// Removes a late packet from its hole.
     fn fill(&mut self, number: u64) {
-        let inside = |hole: &Hole| hole.first <= number && number < hole.until;
-        let Some(index) = self.holes.iter().position(inside) else {
+        let Some(index) = self
+            .holes
+            .iter()
+            .position(|hole| hole.first <= number && number < hole.until)
+        else {
             return;
         };
         let hole = self.holes[index];

@@ -51,8 +51,12 @@ fn run(input: &[u8]) {
     let meter = Meter::begin(BOUND);
     let whole = read(bytes, usize::MAX);
     assert_eq!(read(bytes, usize::from(*piece_bytes) + 1), whole);
-    let is_legal = |datagram: &Vec<u8>| (1..=MAX_FRAMED_BYTES).contains(&datagram.len());
-    assert!(whole.0.iter().all(is_legal));
+    assert!(
+        whole
+            .0
+            .iter()
+            .all(|datagram| (1..=MAX_FRAMED_BYTES).contains(&datagram.len()))
+    );
     let _ = Deframer::default().push(&mut bytes.to_vec(), |_| {});
     meter.check(input.len());
 }

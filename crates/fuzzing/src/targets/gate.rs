@@ -132,10 +132,9 @@ impl Bed {
             self.now += Duration::from_micros(micros.into());
             let host = u128::from(number) << (64 * u32::from(kind % 2));
             let source = host.to_be_bytes().into();
-            let is_proven = || kind & 2 != 0;
             let verdict = self
                 .gate
-                .judge(self.now, source, self.has_session, is_proven);
+                .judge(self.now, source, self.has_session, || kind & 2 != 0);
             self.count(verdict);
             self.answered += u64::from(kind & 4 != 0 && self.gate.may_answer(self.now));
         }

@@ -37,13 +37,14 @@ fn seeds() -> Vec<Vec<u8>> {
             b"\0\0\x02e",
         ],
     ];
-    let seed = |messages: &[&[u8]]| {
-        messages
-            .iter()
-            .fold(Writer::default(), |seed, message| seed.bytes(message))
-            .done()
-    };
-    messages.map(seed).into()
+    messages
+        .map(|messages| {
+            messages
+                .iter()
+                .fold(Writer::default(), |seed, message| seed.bytes(message))
+                .done()
+        })
+        .into()
 }
 
 /// The target.

@@ -27,11 +27,13 @@ fn datagram(sequence: u16, source: u8, flags: u8) -> Vec<u8> {
 fn seeds() -> Vec<Vec<u8>> {
     let of = |numbers: &[(u8, u16, u8, u8)]| {
         let seed = Writer::default();
-        let add = |seed: Writer, (millis, number, source, flags): &(u8, u16, u8, u8)| {
-            seed.raw([*millis, 0])
-                .bytes(datagram(*number, *source, *flags))
-        };
-        numbers.iter().fold(seed, add).done()
+        numbers
+            .iter()
+            .fold(seed, |seed, (millis, number, source, flags)| {
+                seed.raw([*millis, 0])
+                    .bytes(datagram(*number, *source, *flags))
+            })
+            .done()
     };
     vec![
         of(&[

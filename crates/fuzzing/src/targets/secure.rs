@@ -45,8 +45,9 @@ const BOUND: Bound = Bound {
 /// Returns one datagram of each kind, with invalid contents.
 fn seeds() -> Vec<Vec<u8>> {
     let lengths = [(1, 166), (2, 106), (3, 60), (4, 45), (5, 21), (6, 18)];
-    let of = |(kind, length): (u8, usize)| [&[kind, VERSION][..], &vec![0; length - 2]].concat();
-    lengths.map(of).into()
+    lengths
+        .map(|(kind, length)| [&[kind, VERSION][..], &vec![0; length - 2]].concat())
+        .into()
 }
 
 /// The target.

@@ -59,8 +59,9 @@ pub(super) enum Format {
 /// Returns the names and cases of all rows.
 pub(super) fn row_list() -> String {
     let rows = rows::all().unwrap_or_default();
-    let line = |row: &Row| format!("{:<20} {}\n", row.name, row.case);
-    rows.iter().map(line).collect()
+    rows.iter()
+        .map(|row| format!("{:<20} {}\n", row.name, row.case))
+        .collect()
 }
 
 /// Runs the transports in turn.
@@ -123,11 +124,13 @@ fn selected(names: &[String]) -> anyhow::Result<Vec<Row>> {
             bail!("--row {name}: known are {}", known_names(name, known()));
         }
     }
-    let is_wanted = |row: &Row| {
-        let starts = |name: &String| row.name.starts_with(name.as_str());
-        names.is_empty() || names.iter().any(starts)
-    };
-    Ok(rows.into_iter().filter(is_wanted).collect())
+    Ok(rows
+        .into_iter()
+        .filter(|row| {
+            let starts = |name: &String| row.name.starts_with(name.as_str());
+            names.is_empty() || names.iter().any(starts)
+        })
+        .collect())
 }
 
 /// Makes keys and lists of addresses in a folder.

@@ -149,15 +149,15 @@ impl Received {
         }
         let mut delays = self.delays.clone();
         delays.sort_unstable();
-        let delay =
-            |percent| percentile(&delays, percent).map_or(f64::NAN, Duration::as_millis_f64);
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
         let picture_count = sent.pictures.clone().count() as u64;
         Figures {
             delivered: share(self.packet_count(), sent.packet_count),
             whole: share(whole_count, picture_count),
             decodable: share(decodable_count, picture_count),
-            delays_ms: [50, 95, 99].map(delay),
+            delays_ms: [50, 95, 99].map(|percent| {
+                percentile(&delays, percent).map_or(f64::NAN, Duration::as_millis_f64)
+            }),
             silence_ms: self.silence(sent).as_millis_f64(),
         }
     }

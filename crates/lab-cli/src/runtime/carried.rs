@@ -56,12 +56,11 @@ impl<'a> Carried<'a> {
 
     /// Returns the options of each path.
     pub(super) fn path_options(&self) -> impl Iterator<Item = PathOptions> {
-        let options = |path: &PathSpec| PathOptions {
+        self.flow.paths.iter().map(|path| PathOptions {
             weight: path.weight,
             is_metered: path.is_metered,
             ..PathOptions::default()
-        };
-        self.flow.paths.iter().map(options)
+        })
     }
 }
 

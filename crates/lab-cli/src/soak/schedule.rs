@@ -211,13 +211,15 @@ mod tests {
 
     #[test]
     fn the_minute_of_test_real_kills_both_ends() {
-        let kills_both = |seed: &u64| {
-            let events = schedule(Seed(*seed), Instant::from_secs(60));
-            let kills = |wanted: Event| events.iter().any(|(_, event)| *event == wanted);
-            kills(Event::KillSender) && kills(Event::KillReceiver)
-        };
         // The first one: scripts/real-tests/soak.sh has it.
-        assert_eq!((1..100).find(kills_both), Some(4));
+        assert_eq!(
+            (1..100).find(|seed| {
+                let events = schedule(Seed(*seed), Instant::from_secs(60));
+                let kills = |wanted: Event| events.iter().any(|(_, event)| *event == wanted);
+                kills(Event::KillSender) && kills(Event::KillReceiver)
+            }),
+            Some(4)
+        );
     }
 
     #[test]

@@ -161,7 +161,6 @@ impl Batches<'_> {
 
     fn film(&self, job: &Job<'_>, played: &Played, control: &Playback) -> Film {
         let pictures = self.seconds * PICTURES;
-        let rate = |bytes: &u64| *bytes as f64 * 8e-6 / self.seconds as f64;
         Film {
             world: match job.row {
                 Row::Kernel(_) => World::Kernel,
@@ -176,7 +175,11 @@ impl Batches<'_> {
                 .saturating_sub(control.underflows),
             stalled_seconds: played.playback.stalled_seconds as f64,
             discards: played.playback.lost.saturating_sub(control.lost),
-            path_megabits: played.path_bytes.iter().map(rate).collect(),
+            path_megabits: played
+                .path_bytes
+                .iter()
+                .map(|bytes| *bytes as f64 * 8e-6 / self.seconds as f64)
+                .collect(),
             resent: played.resent,
             dropped: played.dropped.iter().sum(),
             lasted_seconds: played.lasted,

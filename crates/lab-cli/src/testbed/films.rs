@@ -61,9 +61,10 @@ impl<'a> Group<'a> {
         network: &'a str,
         row: &'a str,
     ) -> Option<Group<'a>> {
-        let is_of =
-            |film: &&Film| film.world == world && film.network == network && film.row == row;
-        let all: Vec<&Film> = films.iter().filter(is_of).collect();
+        let all: Vec<&Film> = films
+            .iter()
+            .filter(|film| film.world == world && film.network == network && film.row == row)
+            .collect();
         let valid = all.iter().filter(|film| film.void.is_none());
         let valid: Vec<&Film> = valid.copied().collect();
         (!all.is_empty()).then_some(Group {

@@ -85,8 +85,9 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 /// Parses the frames or packets in such lines, sorted by decoding time; `None` if a size is
 /// missing.
 fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
-    let is_listed = |line: &&str| line.starts_with("frame|") || line.starts_with("packet|");
-    let lines = listed.lines().filter(is_listed);
+    let lines = listed
+        .lines()
+        .filter(|line| line.starts_with("frame|") || line.starts_with("packet|"));
     let mut frames = Vec::new();
     let mut last = 0.0_f64;
     for line in lines {

@@ -91,13 +91,14 @@ impl Study {
 
     /// Makes all shards of five seeds, as `part-K.jsonl`, and returns their names.
     fn shards(&self, count: usize) -> Vec<String> {
-        let make = |number: usize| {
-            let name = format!("part-{number}.jsonl");
-            let shard = format!("{number}/{count}");
-            self.run(&["--seeds", "5", "--shard", &shard], &name);
-            name
-        };
-        (1..=count).map(make).collect()
+        (1..=count)
+            .map(|number| {
+                let name = format!("part-{number}.jsonl");
+                let shard = format!("{number}/{count}");
+                self.run(&["--seeds", "5", "--shard", &shard], &name);
+                name
+            })
+            .collect()
     }
 
     fn merge(&self, parts: &[&str], output: &str) -> Vec<u8> {

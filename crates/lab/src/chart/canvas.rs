@@ -295,8 +295,10 @@ impl Axis {
 
 /// Returns places as an SVG list.
 fn listed(places: &[(f64, f64)]) -> String {
-    let place = |(x, y): &(f64, f64)| format!("{x:.1},{y:.1}");
-    let places: Vec<String> = places.iter().map(place).collect();
+    let places: Vec<String> = places
+        .iter()
+        .map(|(x, y)| format!("{x:.1},{y:.1}"))
+        .collect();
     places.join(" ")
 }
 

@@ -132,13 +132,15 @@ impl Canvas {
 /// Replaces neighbours by their means if there are more than `most` points.
 fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let count = points.len().div_ceil(most).max(1);
-    let mean = |chunk: &[(f64, f64)]| {
-        let sum = chunk
-            .iter()
-            .fold((0.0, 0.0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
-        (sum.0 / chunk.len() as f64, sum.1 / chunk.len() as f64)
-    };
-    points.chunks(count).map(mean).collect()
+    points
+        .chunks(count)
+        .map(|chunk| {
+            let sum = chunk
+                .iter()
+                .fold((0.0, 0.0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+            (sum.0 / chunk.len() as f64, sum.1 / chunk.len() as f64)
+        })
+        .collect()
 }
 
 #[cfg(test)]

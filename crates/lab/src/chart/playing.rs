@@ -68,9 +68,10 @@ mod tests {
     #[test]
     fn a_cover_spans_each_plot_of_lines_and_no_legend() {
         let lines = |labels: usize| {
-            let line = |_| Line::new("a label of 31 characters, or so", vec![(0.0, 1.0)]);
             Chart::Lines(Lines {
-                lines: (0..labels).map(line).collect(),
+                lines: (0..labels)
+                    .map(|_| Line::new("a label of 31 characters, or so", vec![(0.0, 1.0)]))
+                    .collect(),
                 ..Lines::default()
             })
         };

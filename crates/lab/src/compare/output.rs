@@ -41,19 +41,6 @@ pub fn comparison_table(comparison: &Comparison) -> String {
     let mut rows = vec![heading];
     for row in &comparison.rows {
         let unit = row.metric.unit;
-        let cell = |cell: &Cell| match cell.estimate {
-            None => "-".to_owned(),
-            Some(estimate) => {
-                let mark = if cell.is_different == Some(false) {
-                    " ~"
-                } else {
-                    ""
-                };
-                let half_width = estimate.half_width.map(|width| in_unit(width, unit));
-                let half_width = half_width.map_or(String::new(), |width| format!(" ±{width}"));
-                format!("{}{half_width}{mark}", in_unit(estimate.mean, unit))
-            }
-        };
         let names = [
             row.scenario.clone(),
             metric_name(row),
@@ -62,7 +49,20 @@ pub fn comparison_table(comparison: &Comparison) -> String {
         rows.push(
             names
                 .into_iter()
-                .chain(row.cells.iter().map(cell))
+                .chain(row.cells.iter().map(|cell| match cell.estimate {
+                    None => "-".to_owned(),
+                    Some(estimate) => {
+                        let mark = if cell.is_different == Some(false) {
+                            " ~"
+                        } else {
+                            ""
+                        };
+                        let half_width = estimate.half_width.map(|width| in_unit(width, unit));
+                        let half_width =
+                            half_width.map_or(String::new(), |width| format!(" ±{width}"));
+                        format!("{}{half_width}{mark}", in_unit(estimate.mean, unit))
+                    }
+                }))
                 .collect(),
         );
     }

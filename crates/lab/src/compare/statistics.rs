@@ -71,11 +71,10 @@ impl Estimate {
     /// Returns the estimate of independent runs; `None` without any.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let count = values.len() as f64;
-        let half_width =
-            |deviation: f64| student_t_975(values.len() - 1) * deviation / count.sqrt();
         (!values.is_empty()).then(|| Estimate {
             mean: values.iter().sum::<f64>() / count,
-            half_width: deviation(values).map(half_width),
+            half_width: deviation(values)
+                .map(|deviation| student_t_975(values.len() - 1) * deviation / count.sqrt()),
         })
     }
 

@@ -25,8 +25,10 @@ pub(super) fn rows(scenarios: &[&Scenario], texts: &[String]) -> Result<Vec<Aske
         .collect::<Result<Vec<_>, CompareError>>()?;
     for (metric, name) in &texts {
         let Some(name) = *name else { continue };
-        let is_there = |scenario: &&Scenario| named(scenario, metric.scope, name).is_some();
-        if !scenarios.iter().any(is_there) {
+        if !scenarios
+            .iter()
+            .any(|scenario| named(scenario, metric.scope, name).is_some())
+        {
             return Err(nobody(scenarios, metric, name));
         }
     }

@@ -92,17 +92,19 @@ impl Reports {
     /// Returns the sums of each path, and begins the next ones.
     pub(super) fn take(&self) -> Vec<Heard> {
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = |heard: &mut Heard| {
-            let last_at = heard.last_at;
-            std::mem::replace(
-                heard,
-                Heard {
-                    last_at,
-                    ..Heard::default()
-                },
-            )
-        };
-        heard.iter_mut().map(next).collect()
+        heard
+            .iter_mut()
+            .map(|heard| {
+                let last_at = heard.last_at;
+                std::mem::replace(
+                    heard,
+                    Heard {
+                        last_at,
+                        ..Heard::default()
+                    },
+                )
+            })
+            .collect()
     }
 
     fn add(&self, now: Instant, feedback: &Feedback<'_>) {

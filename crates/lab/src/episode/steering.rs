@@ -66,8 +66,11 @@ impl Steering {
         path_count: usize,
     ) -> Result<(), EpisodeError> {
         let wanted = self.decision_len(path_count);
-        let is_possible = |value: &f64| value.is_finite() && *value >= 0.0;
-        if decision.len() == wanted && decision.iter().all(is_possible) {
+        if decision.len() == wanted
+            && decision
+                .iter()
+                .all(|value| value.is_finite() && *value >= 0.0)
+        {
             Ok(())
         } else {
             Err(EpisodeError::Decision {
@@ -83,16 +86,15 @@ impl Steering {
         match self {
             Steering::None => {}
             Steering::Rate => {
-                let build =
-                    move |path: &_| Box::new(Steered::new(path, step, decision.clone())) as _;
-                config.controller = Controller::new("action", RateKind::Media, build);
+                config.controller = Controller::new("action", RateKind::Media, move |path| {
+                    Box::new(Steered::new(path, step, decision.clone())) as _
+                });
             }
             Steering::Split => {
-                let build = move || {
+                config.scheduler = SchedulerFactory::new("action", move || {
                     let split = Split::new(decision.clone());
                     Box::new(OneByOne::new(split)) as _
-                };
-                config.scheduler = SchedulerFactory::new("action", build);
+                });
             }
         }
     }

@@ -120,8 +120,9 @@ impl FluidModel {
         self.pass(frame.captured_at);
         let needed = bit_nanos_of(frame.wire_bytes);
         let earliest = frame.captured_at + self.least_delay;
-        let is_there = |nanos| self.carries_by(earliest + Duration::from_nanos(nanos)) >= needed;
-        let span = least_where(PATIENCE.as_nanos(), is_there)?;
+        let span = least_where(PATIENCE.as_nanos(), |nanos| {
+            self.carries_by(earliest + Duration::from_nanos(nanos)) >= needed
+        })?;
         let arrives_at = earliest + Duration::from_nanos(span);
         let excess = self.carries_by(arrives_at) - needed;
         for (link, carried) in self.carried_by(arrives_at).into_iter().enumerate() {
@@ -134,8 +135,10 @@ impl FluidModel {
 
     /// Returns the most that can have arrived by then.
     fn carries_by(&self, at: Instant) -> u128 {
-        let left = |link: &usize| self.links[*link].left_by(at);
-        let sums = self.cuts.iter().map(|cut| cut.iter().map(left).sum());
+        let sums = self
+            .cuts
+            .iter()
+            .map(|cut| cut.iter().map(|link| self.links[*link].left_by(at)).sum());
         sums.min().unwrap_or(0)
     }
 
@@ -193,8 +196,10 @@ fn cuts(paths: &[Vec<usize>]) -> Vec<Vec<usize>> {
         longer.sort_by_key(|cut| cut.len());
         cuts = Vec::new();
         for cut in longer {
-            let has_all = |less: &Vec<usize>| less.iter().all(|link| cut.contains(link));
-            if !cuts.iter().any(has_all) {
+            if !cuts
+                .iter()
+                .any(|less| less.iter().all(|link| cut.contains(link)))
+            {
                 cuts.push(cut);
             }
         }

@@ -99,12 +99,15 @@ fn no_frame_is_there_before_it_could_be_alone_and_parts_are_all_of_its_time() {
 
 #[test]
 fn whoever_shares_a_link_in_either_direction_is_company() {
-    let joined = |route: &str| {
-        let flow = format!("[[flows]]\nname = \"other\"\nkind = \"bulk\"\npaths = [\"{route}\"]\n");
-        has_cross_traffic(&scenario(&flow), 0)
-    };
     assert!(!has_cross_traffic(&scenario(""), 0));
-    assert_eq!(["lte", "against", "apart"].map(joined), [true, true, false]);
+    assert_eq!(
+        ["lte", "against", "apart"].map(|route| {
+            let flow =
+                format!("[[flows]]\nname = \"other\"\nkind = \"bulk\"\npaths = [\"{route}\"]\n");
+            has_cross_traffic(&scenario(&flow), 0)
+        }),
+        [true, true, false]
+    );
 }
 
 #[test]

@@ -35,11 +35,14 @@ struct Changes(Vec<BTreeSet<Instant>>);
 
 impl Changes {
     fn of(scenario: &Scenario) -> Changes {
-        let schedule = |link: &crate::scenario::LinkSpec| {
-            let changes = link.config.rate_schedule.iter();
-            changes.map(|(at, _)| *at).collect()
-        };
-        let mut by_link: Vec<BTreeSet<Instant>> = scenario.links.iter().map(schedule).collect();
+        let mut by_link: Vec<BTreeSet<Instant>> = scenario
+            .links
+            .iter()
+            .map(|link| {
+                let changes = link.config.rate_schedule.iter();
+                changes.map(|(at, _)| *at).collect()
+            })
+            .collect();
         for flow in &scenario.flows {
             let changes = changes_by(flow);
             for link in flow
@@ -79,18 +82,21 @@ impl Changes {
         let bounds: Vec<Instant> = bounds.into_iter().collect();
         let parts = bounds.windows(2).map(|pair| (pair[0], pair[1]));
         let is_active = |(from, to): &(Instant, Instant)| {
-            let is_paused =
-                |(at, length): &(Instant, Duration)| *at <= *from && *to <= *at + *length;
-            *to >= *from + LEAST && !pauses.iter().any(is_paused)
+            *to >= *from + LEAST
+                && !pauses
+                    .iter()
+                    .any(|(at, length)| *at <= *from && *to <= *at + *length)
         };
-        let phase = |(from, to): (Instant, Instant)| {
-            Some(Phase {
-                from_s: from.as_secs_f64(),
-                to_s: to.as_secs_f64(),
-                convergence_time_ms: series.convergence(window, (from, to))?,
+        parts
+            .filter(is_active)
+            .filter_map(|(from, to)| {
+                Some(Phase {
+                    from_s: from.as_secs_f64(),
+                    to_s: to.as_secs_f64(),
+                    convergence_time_ms: series.convergence(window, (from, to))?,
+                })
             })
-        };
-        parts.filter(is_active).filter_map(phase).collect()
+            .collect()
     }
 }
 

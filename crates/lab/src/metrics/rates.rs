@@ -80,12 +80,13 @@ impl RateSeries {
         let starts = (begin..end).step_by(bins).filter(|start| {
             start + bins <= end && window.overlap(at(*start), at(start + bins)) == period
         });
-        let rate = |start: usize| {
-            let bins = (start..start + bins).filter_map(|index| self.bins.get(index));
-            let bytes: u64 = bins.map(|bin| u64::from(bytes(bin))).sum();
-            bytes as f64 * 8.0 / period.as_secs_f64()
-        };
-        starts.map(rate).collect()
+        starts
+            .map(|start| {
+                let bins = (start..start + bins).filter_map(|index| self.bins.get(index));
+                let bytes: u64 = bins.map(|bin| u64::from(bytes(bin))).sum();
+                bytes as f64 * 8.0 / period.as_secs_f64()
+            })
+            .collect()
     }
 
     /// Returns the received rates over consecutive periods.
@@ -142,8 +143,9 @@ fn mean(samples: &[f64]) -> f64 {
 
 /// Returns the means of each sample and those before it, of at most `count` samples.
 fn moving_means(samples: &[f64], count: usize) -> Vec<f64> {
-    let of = |index: usize| mean(&samples[(index + 1).saturating_sub(count)..=index]);
-    (0..samples.len()).map(of).collect()
+    (0..samples.len())
+        .map(|index| mean(&samples[(index + 1).saturating_sub(count)..=index]))
+        .collect()
 }
 
 /// Counts the falls of a rate from the high watermark to the low one.

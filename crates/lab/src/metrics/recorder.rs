@@ -89,16 +89,18 @@ impl Recorder {
             paths: vec![PathRecord::default(); flow.paths.len()],
             ..FlowRecord::default()
         };
-        let record = |window: &Window| WindowRecord {
-            window: *window,
-            is_open: false,
-            opened_at: Instant::ZERO,
-            flows: scenario.flows.iter().map(flow).collect(),
-            links: vec![LinkRecord::default(); scenario.links.len()],
-        };
         Recorder {
             scenario: Arc::clone(scenario),
-            windows: windows.iter().map(record).collect(),
+            windows: windows
+                .iter()
+                .map(|window| WindowRecord {
+                    window: *window,
+                    is_open: false,
+                    opened_at: Instant::ZERO,
+                    flows: scenario.flows.iter().map(flow).collect(),
+                    links: vec![LinkRecord::default(); scenario.links.len()],
+                })
+                .collect(),
             watches: scenario
                 .flows
                 .iter()
@@ -494,12 +496,6 @@ impl WindowRecord {
         let seconds = self.window.overlap(start, stop).as_secs_f64();
         let all_paths = record.all_paths();
         let is_media = spec.media().is_some();
-        let path = |(path, spec): (&PathRecord, &crate::scenario::PathSpec)| PathStatistics {
-            route: scenario.routes[spec.route].name.clone(),
-            traffic: path.traffic(seconds),
-            media_ratio: ratio(path.fragments, all_paths.fragments),
-            cost_ms: path.cost_ms(),
-        };
         FlowStatistics {
             name: spec.name.clone(),
             controller: spec.controller().to_owned(),
@@ -519,7 +515,17 @@ impl WindowRecord {
             head_of_line: record.stream.head_of_line.statistics(),
             transfers: record.stream.transfers.count(),
             transfer_time_ms: Distribution::of(&record.stream.transfers),
-            paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
+            paths: record
+                .paths
+                .iter()
+                .zip(&spec.paths)
+                .map(|(path, spec)| PathStatistics {
+                    route: scenario.routes[spec.route].name.clone(),
+                    traffic: path.traffic(seconds),
+                    media_ratio: ratio(path.fragments, all_paths.fragments),
+                    cost_ms: path.cost_ms(),
+                })
+                .collect(),
         }
     }
 

@@ -137,18 +137,23 @@ impl SeriesRecorder {
             paths: PathSeries::of(scenario, flow),
             ..FlowSeries::default()
         };
-        let link = |link: &crate::scenario::LinkSpec| LinkSeries {
-            name: link.name.clone(),
-            ..LinkSeries::default()
-        };
         let flows: Vec<FlowSeries> = scenario.flows.iter().map(flow).collect();
-        let paths = |flow: &FlowSeries| vec![PathInterval::default(); flow.paths.len()];
         SeriesRecorder {
-            current_paths: flows.iter().map(paths).collect(),
+            current_paths: flows
+                .iter()
+                .map(|flow| vec![PathInterval::default(); flow.paths.len()])
+                .collect(),
             series: Series {
                 interval_ms: interval.as_millis(),
                 flows,
-                links: scenario.links.iter().map(link).collect(),
+                links: scenario
+                    .links
+                    .iter()
+                    .map(|link| LinkSeries {
+                        name: link.name.clone(),
+                        ..LinkSeries::default()
+                    })
+                    .collect(),
             },
             current: vec![Interval::default(); scenario.flows.len()],
             link_baselines: vec![Default::default(); scenario.links.len()],
@@ -215,11 +220,13 @@ impl PathSeries {
         if flow.paths.len() < 2 {
             return Vec::new();
         }
-        let path = |path: &crate::scenario::PathSpec| PathSeries {
-            route: scenario.routes[path.route].name.clone(),
-            ..PathSeries::default()
-        };
-        flow.paths.iter().map(path).collect()
+        flow.paths
+            .iter()
+            .map(|path| PathSeries {
+                route: scenario.routes[path.route].name.clone(),
+                ..PathSeries::default()
+            })
+            .collect()
     }
 
     fn push(&mut self, interval: PathInterval, view: &PathView) {

@@ -54,8 +54,7 @@ impl<'a> Stepped<'a> {
         let windows = windows(&scenario);
         let mut watch = Watch::new(&scenario, &windows);
         watch.trace = set_up.sink.map(|sink| TraceWriter::new(sink, &scenario));
-        let series = |interval| SeriesRecorder::new(&scenario, interval);
-        watch.series = series_interval.map(series);
+        watch.series = series_interval.map(|interval| SeriesRecorder::new(&scenario, interval));
         let mut watches = vec![watch];
         watches.resize_with(lane_count, || Watch::new(&scenario, &windows));
         let end = Instant::ZERO + scenario.duration;

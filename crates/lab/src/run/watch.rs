@@ -47,8 +47,9 @@ pub(super) fn join<'a>(watches: Vec<Watch<'a>>, world: &World) -> Watch<'a> {
     let mut watches = watches.into_iter().enumerate();
     let (_, mut first) = watches.next().expect("there is a lane");
     for (lane, watch) in watches {
-        let is_of_lane = |flow| world.lane_of(flow) == lane;
-        first.recorder.take_flows(watch.recorder, is_of_lane);
+        first
+            .recorder
+            .take_flows(watch.recorder, |flow| world.lane_of(flow) == lane);
     }
     first
 }

@@ -166,10 +166,11 @@ fn fq_codel(node: &Node) -> Read<FqCoDelOptions> {
     let keys = ["target", "interval", "ecn", "buckets", "quantum"];
     let table = options(node, &keys)?;
     let usual = FqCoDelOptions::default();
-    let buckets = |node: &Node| integer(node, 1..=65_536_u32);
     Ok(FqCoDelOptions {
         codel: codel(&table)?,
-        bucket_count: table.or("buckets", usual.bucket_count, buckets)?,
+        bucket_count: table.or("buckets", usual.bucket_count, |node| {
+            integer(node, 1..=65_536_u32)
+        })?,
         quantum: table.or("quantum", usual.quantum, bytes)?,
     })
 }

@@ -86,8 +86,9 @@ impl Beside {
     fn root(&self) -> Result<PathBuf, String> {
         let own = Path::new(".").join(&self.folder);
         let own = own.canonicalize().map_err(|error| error.to_string())?;
-        let is_shared = |folder: &&Path| folder.file_name().is_some_and(|it| it == SHARED_FOLDER);
-        let shared = own.ancestors().find(is_shared);
+        let shared = own
+            .ancestors()
+            .find(|folder| folder.file_name().is_some_and(|it| it == SHARED_FOLDER));
         Ok(shared.unwrap_or(&own).to_owned())
     }
 }

@@ -43,14 +43,16 @@ pub struct RouteSpec {
 
 /// Reads all links, whose files are `files`.
 pub(super) fn links(node: &Node, files: Files<'_>) -> Read<Vec<LinkSpec>> {
-    let link = |replica: Replica| {
-        Ok(LinkSpec {
-            config: link_config(&replica.node, replica.number, files)?,
-            name: replica.name,
-            group: replica.group,
+    replicas(node)?
+        .into_iter()
+        .map(|replica| {
+            Ok(LinkSpec {
+                config: link_config(&replica.node, replica.number, files)?,
+                name: replica.name,
+                group: replica.group,
+            })
         })
-    };
-    replicas(node)?.into_iter().map(link).collect()
+        .collect()
 }
 
 /// The keys of a link.
@@ -322,10 +324,11 @@ fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
 fn jitter(node: &Node) -> Read<JitterModel> {
     let table = Table::of(node, JITTER_KEYS)?;
     let usual = JitterModel::default();
-    let order = |node: &Node| choice(node, "order of packets", &JITTER_ORDERS);
     Ok(JitterModel {
         amount: jitter_amount(&table)?,
-        order: table.or("order", usual.order, order)?,
+        order: table.or("order", usual.order, |node| {
+            choice(node, "order of packets", &JITTER_ORDERS)
+        })?,
     })
 }
 
@@ -338,11 +341,10 @@ fn jitter_amount(table: &Table<'_>) -> Read<JitterAmount> {
         return Ok(JitterAmount::Uniform(most));
     }
     let shape = |node: &Node| choice(node, "shape of jitter", &JITTER_SHAPES);
-    let deviations = |node: &Node| number(node, 0.0..=100.0);
     let usual_std = Duration::from_millis(5);
     Ok(JitterAmount::Normal {
         std: table.or("std", usual_std, duration)?,
-        max_deviations: table.or("max-deviations", 3.0, deviations)?,
+        max_deviations: table.or("max-deviations", 3.0, |node| number(node, 0.0..=100.0))?,
         shape: table.or("shape", JitterShape::default(), shape)?,
     })
 }

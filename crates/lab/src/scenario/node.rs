@@ -101,14 +101,18 @@ impl Value {
         match self {
             Value::Array(elements) => {
                 let elements = elements.iter().enumerate();
-                let element = |(index, element)| node(element, format!("{key}[{index}]"));
-                Value::Array(elements.map(element).collect())
+                Value::Array(
+                    elements
+                        .map(|(index, element)| node(element, format!("{key}[{index}]")))
+                        .collect(),
+                )
             }
-            Value::Table(entries) => {
-                let entry =
-                    |(name, value): &(String, Node)| (name.clone(), node(value, join(key, name)));
-                Value::Table(entries.iter().map(entry).collect())
-            }
+            Value::Table(entries) => Value::Table(
+                entries
+                    .iter()
+                    .map(|(name, value)| (name.clone(), node(value, join(key, name))))
+                    .collect(),
+            ),
             other => other.clone(),
         }
     }
@@ -128,9 +132,10 @@ impl Value {
                 format!("[{}]", elements.join(", "))
             }
             Value::Table(entries) => {
-                let entry =
-                    |(key, node): &(String, Node)| format!("{key} = {}", node.value.written());
-                let entries: Vec<String> = entries.iter().map(entry).collect();
+                let entries: Vec<String> = entries
+                    .iter()
+                    .map(|(key, node)| format!("{key} = {}", node.value.written()))
+                    .collect();
                 format!("{{ {} }}", entries.join(", "))
             }
             Value::Other(kind) => (*kind).to_owned(),
@@ -158,15 +163,17 @@ pub(super) fn entries(
     key: &str,
     place: &dyn Fn(usize) -> Place,
 ) -> Vec<(String, Node)> {
-    let entry = |(written, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-        let name: &std::borrow::Cow<'_, str> = written.get_ref();
-        let node = Node {
-            at: written.span().start,
-            ..node_of(value, join(key, name), place)
-        };
-        (name.to_string(), node)
-    };
-    table.iter().map(entry).collect()
+    table
+        .iter()
+        .map(|(written, value)| {
+            let name: &std::borrow::Cow<'_, str> = written.get_ref();
+            let node = Node {
+                at: written.span().start,
+                ..node_of(value, join(key, name), place)
+            };
+            (name.to_string(), node)
+        })
+        .collect()
 }
 
 fn node_of(value: &Spanned<DeValue<'_>>, key: String, place: &dyn Fn(usize) -> Place) -> Node {
@@ -189,10 +196,13 @@ pub(super) fn value_of(value: &DeValue<'_>, key: &str, place: &dyn Fn(usize) -> 
         DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Datetime(_) => Value::Other("a date"),
-        DeValue::Array(elements) => {
-            let element = |(index, value)| node_of(value, format!("{key}[{index}]"), place);
-            Value::Array(elements.iter().enumerate().map(element).collect())
-        }
+        DeValue::Array(elements) => Value::Array(
+            elements
+                .iter()
+                .enumerate()
+                .map(|(index, value)| node_of(value, format!("{key}[{index}]"), place))
+                .collect(),
+        ),
         DeValue::Table(table) => Value::Table(entries(table, key, place)),
     }
 }

@@ -61,8 +61,10 @@ impl<'a> Table<'a> {
     }
 
     pub(super) fn required<T>(&self, key: &str, read: impl FnOnce(&'a Node) -> Read<T>) -> Read<T> {
-        let missing = || self.node.mistake(format!("the key {key:?} is missing"));
-        read(self.node(key).ok_or_else(missing)?)
+        read(
+            self.node(key)
+                .ok_or_else(|| self.node.mistake(format!("the key {key:?} is missing")))?,
+        )
     }
 
     pub(super) fn or<T>(

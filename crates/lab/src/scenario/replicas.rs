@@ -159,13 +159,12 @@ fn each(table: &Table<'_>, counts: &Counts) -> Read<u64> {
         let name = text(node)?;
         let found = counts.iter().find(|(group, _)| group == name);
         let names = counts.iter().map(|(group, _)| group.as_str());
-        let unknown = || {
+        found.map(|(_, count)| *count).ok_or_else(|| {
             node.mistake(format!(
                 "no table of links with a number as its count is called {name:?}; known are {}",
                 known_names(name, names)
             ))
-        };
-        found.map(|(_, count)| *count).ok_or_else(unknown)
+        })
     })
 }
 

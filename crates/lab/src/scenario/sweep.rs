@@ -143,8 +143,9 @@ pub(super) fn points<'a>(
         scenario.limits = limits::shared(scenario.limits, point_count);
         Ok(scenario)
     };
-    let point = move |step: Step| (step.iter().map(setting).collect(), scenario(&step));
-    Ok(steps.into_iter().map(point))
+    Ok(steps
+        .into_iter()
+        .map(move |step| (step.iter().map(setting).collect(), scenario(&step))))
 }
 
 /// Reads all axes, in the order of the file.
@@ -196,13 +197,14 @@ fn zipped(table: &Node) -> Read<Axis> {
             );
         }
     }
-    let step = |index: usize| {
-        let value = |(keys, values): &(Vec<String>, &Node)| {
-            Ok((keys.clone(), list(values)?[index].clone()))
-        };
-        lists.iter().map(value).collect()
-    };
-    (0..count).map(step).collect()
+    (0..count)
+        .map(|index| {
+            let value = |(keys, values): &(Vec<String>, &Node)| {
+                Ok((keys.clone(), list(values)?[index].clone()))
+            };
+            lists.iter().map(value).collect()
+        })
+        .collect()
 }
 
 /// Collects the lists below a key, which may be written as one key in quotes or as tables in
@@ -249,11 +251,13 @@ fn product(axes: &[Axis], sweep: Option<&Node>) -> Result<Vec<Step>, Mistake> {
     }
     let mut points = vec![Vec::new()];
     for axis in axes {
-        let with = |point: Step| {
-            let extend = move |step: &Step| [&point[..], step].concat();
-            axis.iter().map(extend).collect::<Vec<_>>()
-        };
-        points = points.into_iter().flat_map(with).collect();
+        points = points
+            .into_iter()
+            .flat_map(|point| {
+                let extend = move |step: &Step| [&point[..], step].concat();
+                axis.iter().map(extend).collect::<Vec<_>>()
+            })
+            .collect();
     }
     Ok(points)
 }
@@ -309,11 +313,13 @@ controller = "fixed"
 
     /// Returns the values of every point, side by side.
     fn values(points: &[Point]) -> Vec<String> {
-        let row = |point: &Point| {
-            let values = point.settings.iter().map(|setting| setting.value.as_str());
-            values.collect::<Vec<_>>().join(" ")
-        };
-        points.iter().map(row).collect()
+        points
+            .iter()
+            .map(|point| {
+                let values = point.settings.iter().map(|setting| setting.value.as_str());
+                values.collect::<Vec<_>>().join(" ")
+            })
+            .collect()
     }
 
     const TWO_AXES: &str = "\"links.up.rate\" = [\"2 Mbit/s\", \"3 Mbit/s\"]\n\

@@ -87,10 +87,9 @@ impl Column<'_> {
             .settings
             .iter()
             .find(|setting| setting.key == self.key);
-        let cell = |setting: &Setting| match (self.unit, setting.number) {
+        setting.map_or(String::new(), |setting| match (self.unit, setting.number) {
             (Some(unit), Some((number, _))) => (number * in_column(unit).1).to_string(),
             _ => setting.value.clone(),
-        };
-        setting.map_or(String::new(), cell)
+        })
     }
 }

@@ -58,16 +58,6 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
             }
         }
         let scale = scale(unit(column));
-        let line = |(label, mut points): (String, Vec<(f64, Spread)>)| {
-            points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-            let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
-            let ranges = points.iter();
-            let ranges = ranges.map(|(_, spread)| (spread.min * scale, spread.max * scale));
-            Line {
-                ranges: ranges.collect(),
-                ..Line::new(label, medians.collect())
-            }
-        };
         let title = match facet {
             [] => heading(column),
             facet => format!("{}: {}", heading(column), facet.join(", ")),
@@ -75,7 +65,19 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
         Some(Lines {
             title,
             x: label.clone(),
-            lines: lines.into_iter().map(line).collect(),
+            lines: lines
+                .into_iter()
+                .map(|(label, mut points)| {
+                    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+                    let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
+                    let ranges = points.iter();
+                    let ranges = ranges.map(|(_, spread)| (spread.min * scale, spread.max * scale));
+                    Line {
+                        ranges: ranges.collect(),
+                        ..Line::new(label, medians.collect())
+                    }
+                })
+                .collect(),
             ..Lines::default()
         })
     };
@@ -120,8 +122,9 @@ fn combinations<'a>(report: &'a SweepReport, keys: &[&str]) -> Vec<Vec<&'a str>>
 }
 
 fn values<'a>(point: &'a PointReport, keys: &[&str]) -> Vec<&'a str> {
-    let value = |key: &&str| setting(point, key).map_or("", |setting| setting.value.as_str());
-    keys.iter().map(value).collect()
+    keys.iter()
+        .map(|key| setting(point, key).map_or("", |setting| setting.value.as_str()))
+        .collect()
 }
 
 fn setting<'a>(point: &'a PointReport, key: &str) -> Option<&'a SettingReport> {

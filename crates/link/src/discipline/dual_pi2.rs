@@ -327,8 +327,12 @@ mod tests {
         let marked_count = ledger.statistics.marked_packets;
         assert!(marked_count.abs_diff(4_000) <= 1, "{marked_count}");
         assert!(ledger.dropped.len().abs_diff(400) <= 1);
-        let is_classic = |drop: &crate::Dropped| drop.packet.ecn == Ecn::NotEct;
-        assert!(ledger.dropped.iter().all(is_classic));
+        assert!(
+            ledger
+                .dropped
+                .iter()
+                .all(|drop| drop.packet.ecn == Ecn::NotEct)
+        );
     }
 
     /// Returns the marks of `count` packets that arrive at once and leave together after this time,

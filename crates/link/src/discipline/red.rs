@@ -236,8 +236,9 @@ mod tests {
             assert!(is_taken.is_ok());
         }
         // Samples at arrivals: empty, then 1, 2, 3.
-        let step = |average: f64, queue: f64| (1.0 - 0.002) * average + 0.002 * queue;
-        let expected = [1.0, 2.0, 3.0].into_iter().fold(0.0, step);
+        let expected = [1.0, 2.0, 3.0].into_iter().fold(0.0, |average, queue| {
+            (1.0 - 0.002) * average + 0.002 * queue
+        });
         assert!((red.average - expected).abs() < 1e-15, "{}", red.average);
         // Empty at 5 ms; a packet of 500 bytes takes 1 ms, so at 105 ms 100 could have been sent.
         while red.dequeue(Instant::from_millis(5), &mut ledger).is_some() {}

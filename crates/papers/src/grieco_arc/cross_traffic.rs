@@ -101,12 +101,11 @@ pub(super) const RATE_AIMD: Claim = Claim {
     subject: Subject::Controller("rap"),
     cases: |controller| {
         let hops = [3, 5, 10];
-        let line = |(name, cross): (&str, &str)| {
-            hops.map(|hops| multihop(format!("{name}, {hops} hops"), "reno", cross, hops))
-        };
         [("RAP", controller), ("ARC", "arc")]
             .into_iter()
-            .flat_map(line)
+            .flat_map(|(name, cross)| {
+                hops.map(|hops| multihop(format!("{name}, {hops} hops"), "reno", cross, hops))
+            })
             .collect()
     },
     judge: |evidence| {

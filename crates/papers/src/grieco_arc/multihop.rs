@@ -22,11 +22,13 @@ const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
 const SHORT_QUEUES: &str = "ARC, 10 hops, queues of 10 packets";
 
 fn over_hops(lines: [(&str, &str, &str); 3]) -> Vec<Case> {
-    let hops = |(name, c1, cross): (&str, &str, &str)| -> Vec<Case> {
-        let case = |hops| multihop(case_name(name, hops), c1, cross, hops);
-        HOPS.map(case).collect()
-    };
-    lines.into_iter().flat_map(hops).collect()
+    lines
+        .into_iter()
+        .flat_map(|(name, c1, cross)| -> Vec<Case> {
+            let case = |hops| multihop(case_name(name, hops), c1, cross, hops);
+            HOPS.map(case).collect()
+        })
+        .collect()
 }
 
 fn case_name(name: &str, hops: u8) -> String {
@@ -41,18 +43,19 @@ fn of_c1(evidence: &Evidence, name: &str, hops: u8) -> Measured {
 
 /// Draws goodput against the number of hops, as the paper does.
 fn picture(evidence: &Evidence, title: &str) -> Chart {
-    let line = |name: &str| {
-        let point = |hops: u8| {
-            let median = of_c1(evidence, name, hops).samples.median();
-            (f64::from(hops), median / 1e3)
-        };
-        Line::new(name, HOPS.map(point).collect())
-    };
     Chart::Lines(Lines {
         title: title.to_owned(),
         x: "hops".to_owned(),
         y: "goodput of C1, kbit/s".to_owned(),
-        lines: NAMES.map(line).to_vec(),
+        lines: NAMES
+            .map(|name| {
+                let point = |hops: u8| {
+                    let median = of_c1(evidence, name, hops).samples.median();
+                    (f64::from(hops), median / 1e3)
+                };
+                Line::new(name, HOPS.map(point).collect())
+            })
+            .to_vec(),
         ..Lines::default()
     })
 }

@@ -13,25 +13,27 @@ const LOSSES: [u8; 5] = [0, 1, 2, 5, 10];
 const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
 
 fn cases(controller: &str) -> Vec<Case> {
-    let line = |(name, c1): (&str, &str)| {
-        let case = |loss: u8| {
-            let case = multihop(case_name(name, loss), c1, "reno", 10);
-            if loss == 0 {
-                return case;
-            }
-            let share = format!("{loss} %");
-            case.set("links.exit.loss", &share)
-                .set("links.exit-back.loss", &share)
-        };
-        LOSSES.map(case)
-    };
     let lines = [
         ("ARC", controller),
         ("TFRC", TFRC),
         ("Reno", "reno"),
         (TFRC_15_NAME, TFRC_15),
     ];
-    lines.into_iter().flat_map(line).collect()
+    lines
+        .into_iter()
+        .flat_map(|(name, c1)| {
+            let case = |loss: u8| {
+                let case = multihop(case_name(name, loss), c1, "reno", 10);
+                if loss == 0 {
+                    return case;
+                }
+                let share = format!("{loss} %");
+                case.set("links.exit.loss", &share)
+                    .set("links.exit-back.loss", &share)
+            };
+            LOSSES.map(case)
+        })
+        .collect()
 }
 
 fn case_name(name: &str, loss: u8) -> String {
@@ -85,30 +87,30 @@ fn largest_gain(evidence: &Evidence) -> Measured {
         Measured::new(name, Unit::Number, of("ARC").over(&of("Reno")))
     };
     let [first, others @ ..] = LOSSES.map(gain);
-    let larger = |most: Measured, gain: Measured| {
+    others.into_iter().fold(first, |most, gain| {
         let (before, now) = (most.samples.median(), gain.samples.median());
         if now > before || before.is_nan() {
             gain
         } else {
             most
         }
-    };
-    others.into_iter().fold(first, larger)
+    })
 }
 
 fn picture(evidence: &Evidence) -> Chart {
-    let line = |name: &str| {
-        let point = |loss: u8| {
-            let median = of_c1(evidence, name, loss).samples.median();
-            (f64::from(loss), median / 1e3)
-        };
-        Line::new(name, LOSSES.map(point).to_vec())
-    };
     Chart::Lines(Lines {
         title: "Fig. 7 (d): C1 over a lossy last link".to_owned(),
         x: "loss on the last link, %".to_owned(),
         y: "goodput of C1, kbit/s".to_owned(),
-        lines: NAMES.map(line).to_vec(),
+        lines: NAMES
+            .map(|name| {
+                let point = |loss: u8| {
+                    let median = of_c1(evidence, name, loss).samples.median();
+                    (f64::from(loss), median / 1e3)
+                };
+                Line::new(name, LOSSES.map(point).to_vec())
+            })
+            .to_vec(),
         ..Lines::default()
     })
 }

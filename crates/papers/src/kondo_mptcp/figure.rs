@@ -60,15 +60,18 @@ pub(super) fn each_point<T>(
     (reading, bbr): (Reading, Who),
     of: impl Fn(&At<'_>) -> T,
 ) -> Vec<T> {
-    let at = |point: &Point| {
-        of(&At {
-            evidence,
-            point,
-            reading,
-            bbr,
+    SPACE
+        .points()
+        .iter()
+        .map(|point| {
+            of(&At {
+                evidence,
+                point,
+                reading,
+                bbr,
+            })
         })
-    };
-    SPACE.points().iter().map(at).collect()
+        .collect()
 }
 
 /// Returns the form in words.

@@ -163,14 +163,16 @@ mod tests {
     #[test]
     fn a_window_that_follows_the_delay_is_told_from_one_that_does_not() {
         // This window follows after 12 s: within phases of 30 s, and not within 10 s.
-        let late = |at: f64| {
-            if at % 60.0 >= 42.0 || at % 60.0 < 2.0 {
-                40
-            } else {
-                10
-            }
-        };
-        let follows = run(late, |_| 200);
+        let follows = run(
+            |at| {
+                if at % 60.0 >= 42.0 || at % 60.0 < 2.0 {
+                    40
+                } else {
+                    10
+                }
+            },
+            |_| 200,
+        );
         assert_eq!(tracking(&follows, Scenario::A, Reading::Both), 4.0);
         let stuck = run(|_| 15, |_| 200);
         for scenario in [Scenario::A, Scenario::B, Scenario::C] {
@@ -217,8 +219,7 @@ mod tests {
         assert!((blocked(&run(window, |_| 200), WIFI) - 0.75).abs() < 0.01);
         assert_eq!(blocked(&run(|_| 0, |_| 200), WIFI), 0.0);
         // Twenty packets are in flight, so that the larger window is full while it is as small.
-        let window = |at: f64| if at % 10.0 < 5.0 { 30 } else { 20 };
-        let delayed = run(window, |_| 200);
+        let delayed = run(|at| if at % 10.0 < 5.0 { 30 } else { 20 }, |_| 200);
         let share = |reading| blocked_when_delayed(&delayed, Scenario::C, reading);
         assert_eq!((share(Reading::Both), share(Reading::Each)), (1.0, 0.5));
     }

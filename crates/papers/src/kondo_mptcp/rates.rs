@@ -97,8 +97,9 @@ fn judged(evidence: &Evidence, parts: Parts, scenario: Scenario, why: &str) -> J
     for (name, run) in [("BBR", BBRS), ("CUBIC", CUBICS)] {
         for (path, label) in [(WIFI, "Wi-Fi"), (LTE, "LTE")] {
             let name = format!("{name} in {scenario:?}: {label}");
-            let of = |at: &At<'_>| run(at, scenario, path);
-            judgement.report(&over_points(evidence, &name, Unit::BitsPerSecond, of));
+            judgement.report(&over_points(evidence, &name, Unit::BitsPerSecond, |at| {
+                run(at, scenario, path)
+            }));
         }
     }
     let middle = &SPACE.points()[SPACE.middle()];

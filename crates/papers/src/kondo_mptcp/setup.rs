@@ -30,8 +30,10 @@ pub(super) const TABLES: Claim = Claim {
                 judgement.expect(Expect::that(text, is_so));
             }
         }
-        let of = |point| SPACE.at(&case(Scenario::A, Reading::Both, Who::Bbr, BBR), &point);
-        let all = SPACE.points().into_iter().map(of);
+        let all = SPACE
+            .points()
+            .into_iter()
+            .map(|point| SPACE.at(&case(Scenario::A, Reading::Both, Who::Bbr, BBR), &point));
         let are_films = all.filter(|case| case.scenario().is_ok_and(|file| is_film(&file)));
         let text = "at all points the film is the same";
         judgement.expect(Expect::that(

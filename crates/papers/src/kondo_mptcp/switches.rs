@@ -67,8 +67,9 @@ pub(super) const FIGURE_10: Claim = Claim {
         judgement.report(&largest.beside(4.0));
         for scenario in SCENARIOS {
             let name = format!("ratio in {scenario:?}");
-            let of = |at: &At<'_>| ratio(at, scenario);
-            judgement.report(&over_points(evidence, &name, Unit::Number, of));
+            judgement.report(&over_points(evidence, &name, Unit::Number, |at| {
+                ratio(at, scenario)
+            }));
         }
         for (name, of) in [
             (

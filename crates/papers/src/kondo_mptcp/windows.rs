@@ -113,15 +113,18 @@ fn numbers(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario) {
         Scenario::C => p90.beside(15.0),
         _ => p90,
     });
-    let mean = |at: &At<'_>| window(at.bbr(scenario), WIFI) / window(at.cubic(scenario), WIFI);
     let name = "BBR's mean window over CUBIC's";
-    judgement.report(&over_points(evidence, name, Unit::Number, mean));
+    judgement.report(&over_points(evidence, name, Unit::Number, |at| {
+        window(at.bbr(scenario), WIFI) / window(at.cubic(scenario), WIFI)
+    }));
     let name = "BBR's window with the delay over that without";
-    let bbr = |at: &At<'_>| tracking(at.bbr(scenario), scenario, at.reading);
-    judgement.report(&over_points(evidence, name, Unit::Number, bbr));
+    judgement.report(&over_points(evidence, name, Unit::Number, |at| {
+        tracking(at.bbr(scenario), scenario, at.reading)
+    }));
     let name = "CUBIC's window with the delay over that without";
-    let cubic = |at: &At<'_>| tracking(at.cubic(scenario), scenario, at.reading);
-    judgement.report(&over_points(evidence, name, Unit::Number, cubic));
+    judgement.report(&over_points(evidence, name, Unit::Number, |at| {
+        tracking(at.cubic(scenario), scenario, at.reading)
+    }));
 }
 
 fn judged(evidence: &Evidence, parts: Parts, scenario: Scenario, why: &str) -> Judgement {

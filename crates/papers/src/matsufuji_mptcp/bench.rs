@@ -102,8 +102,11 @@ impl Plan<'_> {
         let mut runs = Vec::new();
         for network in self.networks {
             for scheduler in self.schedulers {
-                let of = |variant: &&'static str| (*network, *scheduler, *variant);
-                runs.extend(self.variants.iter().map(of));
+                runs.extend(
+                    self.variants
+                        .iter()
+                        .map(|variant| (*network, *scheduler, *variant)),
+                );
             }
         }
         runs
@@ -283,8 +286,9 @@ fn show(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
     for network in plan.networks {
         for scheduler in plan.schedulers {
             let of = |measure: &dyn Fn(&RunRecord) -> f64| -> Vec<Samples> {
-                let case = |variant: &&str| case_name(network, variant, scheduler);
-                let names = variants.iter().map(case);
+                let names = variants
+                    .iter()
+                    .map(|variant| case_name(network, variant, scheduler));
                 names.map(|name| evidence.each(&name, measure)).collect()
             };
             let discards = of(&|run| download(run).discarded as f64);

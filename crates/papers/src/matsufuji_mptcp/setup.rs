@@ -36,7 +36,7 @@ pub(super) const TABLE_1: Claim = Claim {
 fn is_as_printed(network: &Network, trips: [u64; 2]) -> bool {
     let scenario = Case::new("", network.name, network.text).scenario();
     scenario.is_ok_and(|scenario| {
-        let is_path = |(path, millis): (usize, u64)| {
+        trips.into_iter().enumerate().all(|(path, millis)| {
             let flow = &scenario.flows[0];
             let route = &scenario.routes[flow.paths[path].route];
             let links = route.forward.iter().chain(&route.reverse);
@@ -45,8 +45,7 @@ fn is_as_printed(network: &Network, trips: [u64; 2]) -> bool {
             let mut rates = rates.filter_map(|link| scenario.links[*link].config.rate);
             delay.fold(Duration::ZERO, |sum, delay| sum + delay) == Duration::from_millis(millis)
                 && rates.all(is_measured_by_iperf)
-        };
-        trips.into_iter().enumerate().all(is_path) && is_film(&scenario)
+        }) && is_film(&scenario)
     })
 }
 

@@ -76,12 +76,13 @@ fn run(seen: Seen, network: &str) -> RunRecord {
             (SendReason::Lost, resent),
             (SendReason::Reinjection, 70_000),
         ];
-        let of = |(reason, packets): (SendReason, u64)| ReasonTraffic {
-            reason: reason.name().to_owned(),
-            packets,
-            bytes: 0,
-        };
-        path.traffic.reasons.extend(reasons.map(of));
+        path.traffic
+            .reasons
+            .extend(reasons.map(|(reason, packets)| ReasonTraffic {
+                reason: reason.name().to_owned(),
+                packets,
+                bytes: 0,
+            }));
         path.traffic.packets_retransmitted = resent + 70_000;
         path.traffic.packets_sent = 200_000;
         path

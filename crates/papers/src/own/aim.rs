@@ -72,10 +72,13 @@ pub(super) const FOLLOWING: Claim = Claim {
     cases: |scheduler| {
         let is_compared = |label: &str| label == OURS || COUNTING.contains(&label);
         let labels = || labels().filter(|label| is_compared(label));
-        let of = |experiment: Experiment| labels().map(move |label| experiment.named(label));
-        let names: Vec<String> = experiments().flat_map(of).collect();
-        let is_named = |case: &Case| names.contains(&case.name);
-        cases(scheduler).into_iter().filter(is_named).collect()
+        let names: Vec<String> = experiments()
+            .flat_map(|experiment| labels().map(move |label| experiment.named(label)))
+            .collect();
+        cases(scheduler)
+            .into_iter()
+            .filter(|case| names.contains(&case.name))
+            .collect()
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
@@ -105,8 +108,9 @@ pub(super) const FOLLOWING: Claim = Claim {
 };
 
 fn cases(scheduler: &str) -> Vec<Case> {
-    let cases = |experiment: Experiment| experiment.cases(scheduler);
-    experiments().flat_map(cases).collect()
+    experiments()
+        .flat_map(|experiment| experiment.cases(scheduler))
+        .collect()
 }
 
 const WHY: &str = "Most of the delay is the time that a key frame's bytes over capacity wait at \
@@ -141,8 +145,9 @@ impl Duel {
     fn new(evidence: &Evidence, experiment: &Experiment, label: &str) -> Duel {
         let of = |label: &str, quantity| experiment.measured(evidence, label, quantity);
         let median = |label: &str, quantity| of(label, quantity).samples.median();
-        let is_lean = |name: &&str| median(name, &OVERHEAD) <= MAX_OVERHEAD;
-        let mut peers: Vec<&str> = others().filter(is_lean).collect();
+        let mut peers: Vec<&str> = others()
+            .filter(|name| median(name, &OVERHEAD) <= MAX_OVERHEAD)
+            .collect();
         if peers.is_empty() {
             peers.extend(others().filter(|name| *name != DOUBLING));
         }
@@ -217,11 +222,14 @@ fn everywhere(duels: &[Duel], text: &str, gap: impl Fn(&Duel) -> f64) -> Expect 
 
 /// Returns the delay over that of one other scheduler, scenario by scenario.
 fn against(evidence: &Evidence, label: &str, other: &str) -> Measured {
-    let ratio = |experiment: Experiment| {
-        let of = |label| experiment.measured(evidence, label, &EXCESS);
-        of(label).samples.median() / of(other).samples.median()
-    };
-    let ratios = Samples(experiments().map(ratio).collect());
+    let ratios = Samples(
+        experiments()
+            .map(|experiment| {
+                let of = |label| experiment.measured(evidence, label, &EXCESS);
+                of(label).samples.median() / of(other).samples.median()
+            })
+            .collect(),
+    );
     let name = format!("delay over that of {other}, scenario by scenario");
     Measured::new(name, Unit::Number, ratios)
 }

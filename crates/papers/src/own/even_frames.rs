@@ -40,48 +40,53 @@ pub(super) const EVEN_FRAMES: Claim = Claim {
 };
 
 fn experiments() -> impl Iterator<Item = Experiment> {
-    let is_named = |experiment: &Experiment| NAMES.contains(&experiment.name);
-    EXPERIMENTS.into_iter().filter(is_named)
+    EXPERIMENTS
+        .into_iter()
+        .filter(|experiment| NAMES.contains(&experiment.name))
 }
 
 fn cases(_: &str) -> Vec<Case> {
-    let of = |experiment: Experiment| {
-        let shaped = SHAPES.map(|(label, ratio)| {
-            let case = experiment.case(label).scheduler(USUAL);
-            case.set("flows.0.source.key-ratio", ratio).only_shown()
-        });
-        let alone = experiment.cases(OURS).into_iter().map(Case::only_shown);
-        alone.chain(shaped).collect::<Vec<_>>()
-    };
-    experiments().flat_map(of).collect()
+    experiments()
+        .flat_map(|experiment| {
+            let shaped = SHAPES.map(|(label, ratio)| {
+                let case = experiment.case(label).scheduler(USUAL);
+                case.set("flows.0.source.key-ratio", ratio).only_shown()
+            });
+            let alone = experiment.cases(OURS).into_iter().map(Case::only_shown);
+            alone.chain(shaped).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Returns the delay of the scheduler with the least.
 fn best(evidence: &Evidence, experiment: &Experiment) -> Measured {
     let peers = labels().filter(|label| !NO_PEERS.contains(label));
-    let of = |label| experiment.measured(evidence, label, &EXCESS);
-    let least =
-        |one: &Measured, other: &Measured| one.samples.median().total_cmp(&other.samples.median());
-    peers.map(of).min_by(least).expect("there are schedulers")
+    peers
+        .map(|label| experiment.measured(evidence, label, &EXCESS))
+        .min_by(|one, other| one.samples.median().total_cmp(&other.samples.median()))
+        .expect("there are schedulers")
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new();
     let mut goodput_holds = Vec::new();
     let ratios = SHAPES.map(|(label, _)| {
-        let ratio = |experiment: Experiment| {
-            let best = best(evidence, &experiment);
-            experiment
-                .measured(evidence, label, &EXCESS)
-                .samples
-                .median()
-                / best.samples.median()
-        };
         let name = format!("{label}: delay over that of the best scheduler alone, each scenario");
         Measured::new(
             name,
             Unit::Number,
-            Samples(experiments().map(ratio).collect()),
+            Samples(
+                experiments()
+                    .map(|experiment| {
+                        let best = best(evidence, &experiment);
+                        experiment
+                            .measured(evidence, label, &EXCESS)
+                            .samples
+                            .median()
+                            / best.samples.median()
+                    })
+                    .collect(),
+            ),
         )
     });
     ratios.iter().for_each(|ratio| judgement.report(ratio));

@@ -154,14 +154,15 @@ const JUDGED: [&str; 2] = [USUAL, OURS];
 fn cases(experiment: &Experiment) -> Vec<Case> {
     let judged = JUDGED.map(|label| experiment.named(label));
     let cases = experiment.cases(OURS).into_iter();
-    let shown = |case: Case| {
-        if judged.contains(&case.name) {
-            case
-        } else {
-            case.only_shown()
-        }
-    };
-    cases.map(shown).collect()
+    cases
+        .map(|case| {
+            if judged.contains(&case.name) {
+                case
+            } else {
+                case.only_shown()
+            }
+        })
+        .collect()
 }
 
 fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
@@ -199,15 +200,16 @@ fn delays(evidence: &Evidence, experiment: &Experiment) -> Chart {
 }
 
 fn lines(evidence: &Evidence, experiment: &Experiment) -> Chart {
-    let line = |label: &str| {
-        let run = evidence.shown(&experiment.named(label));
-        Line::new(label, run.frame_delays_ms(&run.series().flows[0]))
-    };
     Chart::Lines(Lines {
         title: format!("{}: frame delay (mean of each 200 ms)", experiment.name),
         x: "time, s".to_owned(),
         y: "frame delay, ms".to_owned(),
-        lines: DRAWN.map(line).into(),
+        lines: DRAWN
+            .map(|label| {
+                let run = evidence.shown(&experiment.named(label));
+                Line::new(label, run.frame_delays_ms(&run.series().flows[0]))
+            })
+            .into(),
         ..Lines::default()
     })
 }

@@ -194,8 +194,10 @@ pub(super) const CONCLUSION: Claim = Claim {
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let names = SHOWN.map(|number| [0, 1].map(|at| case_name(number, COLUMNS[at].0)));
-        let is_named = |case: &Case| names.as_flattened().contains(&case.name);
-        cases(controller).into_iter().filter(is_named).collect()
+        cases(controller)
+            .into_iter()
+            .filter(|case| names.as_flattened().contains(&case.name))
+            .collect()
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();

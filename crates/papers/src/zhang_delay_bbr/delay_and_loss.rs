@@ -24,8 +24,9 @@ const FILES_LOSS: [f64; 9] = [
 fn cases(controller: &str) -> Vec<Case> {
     let both = [("Delay-BBR", controller), ("QUIC-BBR", QUIC_BBR)];
     let cases = both.into_iter().flat_map(|(form, controller)| {
-        let case = move |setting: &Setting| setting.three_flows(name(setting, form), controller);
-        SETTINGS.iter().map(case)
+        SETTINGS
+            .iter()
+            .map(move |setting| setting.three_flows(name(setting, form), controller))
     });
     cases.collect()
 }
@@ -57,12 +58,14 @@ fn measured(
     unit: Unit,
     measure: impl Fn(&RunRecord) -> f64,
 ) -> Vec<Measured> {
-    let of = |setting: &Setting| {
-        let case = name(setting, form);
-        let samples = evidence.each(&case, &measure);
-        Measured::new(case, unit, samples)
-    };
-    SETTINGS.iter().map(of).collect()
+    SETTINGS
+        .iter()
+        .map(|setting| {
+            let case = name(setting, form);
+            let samples = evidence.each(&case, &measure);
+            Measured::new(case, unit, samples)
+        })
+        .collect()
 }
 
 pub(super) const FIGURE_3: Claim = Claim {

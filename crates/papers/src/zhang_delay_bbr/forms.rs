@@ -34,7 +34,7 @@ pub(super) const TABLE_2: Claim = Claim {
     cases: |controller| {
         let all = FORMS.into_iter().chain([(OURS, controller)]);
         all.flat_map(|(form, controller)| {
-            let case = move |setting: &Setting| {
+            SETTINGS.iter().map(move |setting| {
                 let case = setting.three_flows(name(setting, form), controller);
                 let is_in_table = SHOWN.contains(&usize::from(setting.number));
                 if is_in_table && form != FORMS[0].0 {
@@ -42,8 +42,7 @@ pub(super) const TABLE_2: Claim = Claim {
                 } else {
                     case.only_shown()
                 }
-            };
-            SETTINGS.iter().map(case)
+            })
         })
         .collect()
     },

@@ -61,8 +61,9 @@ pub(super) const FIGURE_8: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        let case = |number| setting(number).three_flows(format!("case {number}"), controller);
-        SHOWN.map(case).to_vec()
+        SHOWN
+            .map(|number| setting(number).three_flows(format!("case {number}"), controller))
+            .to_vec()
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -215,13 +216,12 @@ pub(super) const FIGURE_9: Claim = Claim {
         );
         for number in SHOWN {
             let case = format!("case {number}");
-            let expect = |case: &str, judgement: &mut Judgement| {
+            expect_by_all(&mut judgement, number, |case, judgement| {
                 let jain = jain(evidence, case);
                 judgement.report(&jain);
                 judgement.expect(jain.at_least(0.9));
                 converge(judgement, evidence, setting(number), case, 0.25);
-            };
-            expect_by_all(&mut judgement, number, expect);
+            });
             draw_both(&mut judgement, evidence, "Fig. 9: GCC", &case);
         }
         judgement.ablated(VARIANTS_ABLATION)
@@ -250,10 +250,9 @@ pub(super) const FIGURE_10: Claim = Claim {
         );
         for number in SHOWN {
             let case = format!("case {number}");
-            let expect = |case: &str, judgement: &mut Judgement| {
+            expect_by_all(&mut judgement, number, |case, judgement| {
                 expect_starvation(evidence, number, case, judgement);
-            };
-            expect_by_all(&mut judgement, number, expect);
+            });
             draw_both(&mut judgement, evidence, "Fig. 10: WebRTC-BBR", &case);
         }
         judgement.ablated(VARIANTS_ABLATION)
@@ -336,14 +335,13 @@ fn expect_by_all(judgement: &mut Judgement, number: usize, expect: impl Fn(&str,
 /// Returns the shown cases without and with the error model of the authors' test program.
 fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Case> {
     let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
-    let with_loss = |number| {
-        let name = format!("case {number}{WITH_LOSS}");
-        lossy(padding(setting(number).three_flows(name, controller))).only_shown()
-    };
     SHOWN
         .map(case)
         .into_iter()
-        .chain(SHOWN.map(with_loss))
+        .chain(SHOWN.map(|number| {
+            let name = format!("case {number}{WITH_LOSS}");
+            lossy(padding(setting(number).three_flows(name, controller))).only_shown()
+        }))
         .collect()
 }
 

@@ -37,14 +37,6 @@ pub(super) const CLAIM: Claim = Claim {
             let name = format!("{case}: Delay-BBR beside Reno, 60-200 s");
             Measured::new(name, Unit::BitsPerSecond, samples)
         };
-        let entries = |case: &str| {
-            let samples = evidence.each(case, |run| {
-                let entries = run.entries(run.flow("video"), "ProbeRTT", BESIDE);
-                entries / (BESIDE.1 - BESIDE.0) * 10.0
-            });
-            let name = format!("{case}: ProbeRTT beside Reno, times in 10 s");
-            Measured::new(name, Unit::Number, samples)
-        };
         let mut judgement = Judgement::new().because(
             "Our form goes by the floor of round-trip times, which old packets do not lift, and \
              leaves ProbeRTT by other rules: with and without the reset its entries differ by less \
@@ -52,7 +44,14 @@ pub(super) const CLAIM: Claim = Claim {
         );
         judgement.ablation = "the claim's own two cases, with and without the reset.".to_owned();
         let [with, without] = ["with the reset", "without it"].map(rate);
-        let [seldom, often] = ["with the reset", "without it"].map(entries);
+        let [seldom, often] = ["with the reset", "without it"].map(|case| {
+            let samples = evidence.each(case, |run| {
+                let entries = run.entries(run.flow("video"), "ProbeRTT", BESIDE);
+                entries / (BESIDE.1 - BESIDE.0) * 10.0
+            });
+            let name = format!("{case}: ProbeRTT beside Reno, times in 10 s");
+            Measured::new(name, Unit::Number, samples)
+        });
         for value in [&with, &without, &seldom, &often] {
             judgement.report(value);
         }

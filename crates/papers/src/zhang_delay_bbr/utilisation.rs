@@ -15,8 +15,10 @@ pub(super) const CLAIM: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        let case = |setting: &super::Setting| setting.three_flows(setting.label(), controller);
-        SETTINGS.iter().map(case).collect()
+        SETTINGS
+            .iter()
+            .map(|setting| setting.three_flows(setting.label(), controller))
+            .collect()
     },
     judge: |evidence| {
         let utilisation = |case: &str| {

@@ -21,11 +21,13 @@ pub(super) const CLAIM: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
-        let case = |configuration: &Configuration| {
-            let case = configuration.case(case_name(configuration));
-            case.scheduler(scheduler)
-        };
-        CONFIGURATIONS.iter().map(case).collect()
+        CONFIGURATIONS
+            .iter()
+            .map(|configuration| {
+                let case = configuration.case(case_name(configuration));
+                case.scheduler(scheduler)
+            })
+            .collect()
     },
     judge: |evidence| {
         let mean = |of: fn(&FrameStatistics) -> u64| {
@@ -35,11 +37,14 @@ pub(super) const CLAIM: Claim = Claim {
             });
             let all: Vec<Samples> = all.collect();
             let seeds = 0..all[0].0.len();
-            let mean = |seed: usize| {
-                let sum: f64 = all.iter().map(|samples| samples.0[seed]).sum();
-                sum / all.len() as f64
-            };
-            Samples(seeds.map(mean).collect())
+            Samples(
+                seeds
+                    .map(|seed| {
+                        let sum: f64 = all.iter().map(|samples| samples.0[seed]).sum();
+                        sum / all.len() as f64
+                    })
+                    .collect(),
+            )
         };
         let whole = Measured::new(
             "frames that came whole",

@@ -30,16 +30,18 @@ pub(super) const FIGURE_12: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
-        let cases = |configuration: &Configuration| {
-            let others = OTHER_SCHEDULERS.map(|name| {
-                let case = configuration.case(configuration.name(name));
-                case.scheduler(name).only_shown()
-            });
-            let mut cases = configuration.all_schedulers(scheduler);
-            cases.extend(others);
-            cases
-        };
-        CONFIGURATIONS.iter().flat_map(cases).collect()
+        CONFIGURATIONS
+            .iter()
+            .flat_map(|configuration| {
+                let others = OTHER_SCHEDULERS.map(|name| {
+                    let case = configuration.case(configuration.name(name));
+                    case.scheduler(name).only_shown()
+                });
+                let mut cases = configuration.all_schedulers(scheduler);
+                cases.extend(others);
+                cases
+            })
+            .collect()
     },
     judge: |evidence| {
         let mut judgement = Judgement::unknowable(format!("{TABLE_IS_LOST} {WHY_12}"));
@@ -125,8 +127,9 @@ pub(super) const FIGURE_13: Claim = Claim {
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
         let cases = shown().all_schedulers(scheduler).into_iter();
-        let finely = |case: Case| case.every(Duration::from_millis(200));
-        cases.map(finely).collect()
+        cases
+            .map(|case| case.every(Duration::from_millis(200)))
+            .collect()
     },
     judge: |evidence| {
         let mut judgement = Judgement::unknowable(format!("{TABLE_IS_LOST} {WHY_13}"));

@@ -169,8 +169,10 @@ fn contract_a_frame_over_equal_paths_begins_at_the_lowest_id() {
         let mut bed = Bed::new((entry.build)(), paths.to_vec());
         let mut bound = bed.schedule(&Bed::frame(12, 1000));
         bound.sort_by_key(|(packet, _)| packet.fragment);
-        let ids = |(_, set): &(PacketView, PathSet)| set.iter().map(|id| id.0).collect::<Vec<_>>();
-        let trail: Vec<u8> = bound.iter().flat_map(ids).collect();
+        let trail: Vec<u8> = bound
+            .iter()
+            .flat_map(|(_, set)| set.iter().map(|id| id.0).collect::<Vec<_>>())
+            .collect();
         let expected: &[u8] = match entry.name {
             // From the beginning, and both others from the end.
             "dems" => &[0, 0, 0, 0, 2, 1, 2, 1, 2, 1, 2, 1],

@@ -102,8 +102,10 @@ impl Traffic {
     /// Prepares the traffic for datagrams over these routes.
     pub(crate) fn learn_routes(&mut self, routes: &[Route]) {
         let first = |route: &Route, direction| *route.links(direction).first().expect("links");
-        let both = |route| Direction::BOTH.map(|direction| first(route, direction));
-        self.first_links = routes.iter().map(both).collect();
+        self.first_links = routes
+            .iter()
+            .map(|route| Direction::BOTH.map(|direction| first(route, direction)))
+            .collect();
     }
 
     pub(crate) fn set_limits(&mut self, limits: Limits) {
@@ -189,8 +191,9 @@ impl Traffic {
         let packet_record = &mut self.packet_records[id as usize];
         packet_record.begin(now, event, *session, *route);
         // Only repairs and reports contain more than headers and zeros.
-        let is_other = |reason| matches!(reason, SendReason::Repair | SendReason::Control);
-        let has_blank_content = !event.reason.is_some_and(is_other);
+        let has_blank_content = !event
+            .reason
+            .is_some_and(|reason| matches!(reason, SendReason::Repair | SendReason::Control));
         let more = &mut self.more[id as usize];
         packet_record.payload.pack(payload, has_blank_content, more);
         self.counts.sent += 1;

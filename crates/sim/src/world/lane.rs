@@ -85,14 +85,16 @@ impl Lane {
         self.mailboxes
             .fill(|arrivals| std::mem::swap(arrivals, &mut traffic.arrivals));
         let buffer = &mut self.buffers.received;
-        let is_for_end = |arrival: &Arrival| {
-            let is_for_end = self.flows.is_session(arrival.flow);
-            if !is_for_end {
-                traffic.arrive(arrival, buffer, observer);
-            }
-            is_for_end
-        };
-        self.mailboxes.keep(is_for_end, due);
+        self.mailboxes.keep(
+            |arrival| {
+                let is_for_end = self.flows.is_session(arrival.flow);
+                if !is_for_end {
+                    traffic.arrive(arrival, buffer, observer);
+                }
+                is_for_end
+            },
+            due,
+        );
     }
 
     /// Moves a flow to the end of the window.

@@ -85,8 +85,9 @@ impl<O: Observer> Turn<'_, O> {
 
     fn next_due(&self) -> Option<(Instant, Due)> {
         let first = |side| self.mailboxes[side as usize].first();
-        let arrives_at = |side| first(side).map(|arrival: &Arrival| arrival.at);
-        self.flow.next_due(self.sides, arrives_at)
+        self.flow.next_due(self.sides, |side| {
+            first(side).map(|arrival: &Arrival| arrival.at)
+        })
     }
 
     #[cold]
@@ -201,9 +202,11 @@ impl<O: Observer> Turn<'_, O> {
                 (&event, &mut flow.source)
                 && side == Side::Sender
             {
-                let is_key_after =
-                    |frame: &FrameEvent| frame.index > id.0 && frame.importance.is_key();
-                if !flow.open_frames.iter().any(is_key_after) {
+                if !flow
+                    .open_frames
+                    .iter()
+                    .any(|frame| frame.index > id.0 && frame.importance.is_key())
+                {
                     source.on_frame_lost();
                 }
             }
@@ -266,8 +269,10 @@ impl<O: Observer> Turn<'_, O> {
         network.carry(self.window, self.now, &mut lanes);
         let routes = self.flow.paths.iter().map(|path| path.route);
         let direction = Side::Sender.direction();
-        let forecast = |route| network.forecast(self.now, route, direction, self.traffic);
-        oracle::publish(truth, routes.map(forecast));
+        oracle::publish(
+            truth,
+            routes.map(|route| network.forecast(self.now, route, direction, self.traffic)),
+        );
     }
 }
 

@@ -352,11 +352,15 @@ fn a_receiver_that_cannot_decrypt_ends_the_connection() {
     }
     assert!(world.now >= began_at + Duration::from_secs(3));
     assert_eq!(world.calling().closed(), Some(CloseReason::Peer));
-    let is_reason = |event: &crate::Event| match event {
-        crate::Event::Closed(its, _, reason) => (*its, *reason) == (id, CloseReason::Undecryptable),
-        _ => false,
-    };
-    assert!(world.events.iter().any(is_reason), "{:?}", world.events);
+    assert!(
+        world.events.iter().any(|event| match event {
+            crate::Event::Closed(its, _, reason) =>
+                (*its, *reason) == (id, CloseReason::Undecryptable),
+            _ => false,
+        }),
+        "{:?}",
+        world.events
+    );
 }
 
 proptest! {

@@ -32,8 +32,13 @@ fn passphrases_must_agree() {
             assert_eq!(world.calling().is_encrypted(), calling.is_some());
             continue;
         };
-        let is_it = |event: &Event| matches!(event, Event::Refused(_, its) if *its == rejection);
-        assert!(world.events.iter().all(is_it) && !world.events.is_empty());
+        assert!(
+            world
+                .events
+                .iter()
+                .all(|event| matches!(event, Event::Refused(_, its) if *its == rejection))
+                && !world.events.is_empty()
+        );
     }
 }
 

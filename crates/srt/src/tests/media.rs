@@ -249,9 +249,12 @@ fn a_shutdown_and_a_silence_end_a_connection_after_its_last_payload() {
             world.effects.loss = 1.0;
         }
         world.run_for(Duration::from_millis(4_900));
-        let is_closed =
-            |event: &Event| matches!(event, Event::Closed(its, _, CloseReason::Peer) if *its == id);
-        assert_eq!(world.events.iter().any(is_closed), is_shut_down);
+        assert_eq!(
+            world.events.iter().any(
+                |event| matches!(event, Event::Closed(its, _, CloseReason::Peer) if *its == id)
+            ),
+            is_shut_down
+        );
         assert_eq!(world.at_listener.len(), 1);
         world.run_for(Duration::from_millis(200));
         let reason = if is_shut_down {

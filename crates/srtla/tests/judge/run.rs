@@ -110,10 +110,13 @@ pub fn run<B: Bond>(case: &Case, seed: Seed) -> Outcome {
     let begin = Instant::from_secs(1) + phase;
     let paths = (case.paths)();
     let shift = begin - Instant::ZERO;
-    let wire = |(index, path)| Wire::new(path, shift, seed.derive(&format!("link {index}")));
     let mut world = World {
         bond: B::new(Instant::ZERO, paths.len()),
-        wires: paths.iter().enumerate().map(wire).collect(),
+        wires: paths
+            .iter()
+            .enumerate()
+            .map(|(index, path)| Wire::new(path, shift, seed.derive(&format!("link {index}"))))
+            .collect(),
         relay: Relay::new(&[9; 32]),
         group: None,
         caller: Caller::new(FIRST),
@@ -244,9 +247,12 @@ impl<B: Bond> World<B> {
             .copied()
             .chain(self.listener.next()..=last)
             .collect();
-        let is_missing =
-            |&&(first, last): &&(u32, u32)| missing.range(first..=last).next().is_some();
-        let missing_units = self.media.units.iter().filter(is_missing).count() as u64;
+        let missing_units = self
+            .media
+            .units
+            .iter()
+            .filter(|&&(first, last)| missing.range(first..=last).next().is_some())
+            .count() as u64;
         Outcome {
             runs: 1,
             units: self.media.units.len() as u64,

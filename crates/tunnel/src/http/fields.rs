@@ -31,11 +31,10 @@ pub(super) fn forwarded<'a, 'b>(
 ) -> Result<impl Iterator<Item = &'a Header<'b>>, Rejection> {
     check_framing(fields, is_http_1_0)?;
     let options: Vec<&[u8]> = values(fields, "connection").flat_map(items).collect();
-    let is_option = |name: &str| {
+    if OF_FRAMING.into_iter().any(|name| {
         let is_it = |option: &&[u8]| option.eq_ignore_ascii_case(name.as_bytes());
         options.iter().any(is_it)
-    };
-    if OF_FRAMING.into_iter().any(is_option) {
+    }) {
         return Err(bad("Connection names a field of the body's framing"));
     }
     let options: Vec<Vec<u8>> = options
@@ -59,8 +58,11 @@ fn check_framing(fields: &[Header<'_>], is_http_1_0: bool) -> Result<(), Rejecti
             "Content-Length and Transfer-Encoding exclude each other",
         ));
     }
-    let is_number = |value: &&[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    if lengths.len() > 1 || !lengths.iter().all(is_number) {
+    if lengths.len() > 1
+        || !lengths
+            .iter()
+            .all(|value| !value.is_empty() && value.iter().all(u8::is_ascii_digit))
+    {
         return Err(bad("Content-Length is not one number"));
     }
     let is_chunked = |coding: &&&[u8]| coding.eq_ignore_ascii_case(b"chunked");

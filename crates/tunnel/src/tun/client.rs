@@ -173,11 +173,10 @@ impl ClientEnd {
         match Message::read(datagram) {
             Some(Message::Packet(packet)) => {
                 let ends = packet::ends(&packet);
-                let is_ours = |ends: packet::Ends| {
+                if ends.is_some_and(|ends| {
                     let addresses = &self.interface.addresses;
                     addresses.contains(&Some(ends.to))
-                };
-                if ends.is_some_and(is_ours) {
+                }) {
                     self.interface.device.send(&packet).await;
                 }
             }

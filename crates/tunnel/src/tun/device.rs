@@ -13,9 +13,10 @@ const MAX_NAME_BYTES: usize = 15;
 
 /// Parses an interface's name.
 pub fn name(text: &str) -> Result<String, String> {
-    let is_taken_for_another = |byte: u8| matches!(byte, b'/' | b':' | b'%') || byte <= b' ';
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
-        && !text.bytes().any(is_taken_for_another)
+        && !text
+            .bytes()
+            .any(|byte| matches!(byte, b'/' | b':' | b'%') || byte <= b' ')
         && !matches!(text, "." | "..");
     if is_name {
         Ok(text.to_owned())

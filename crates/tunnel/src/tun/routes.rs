@@ -121,8 +121,11 @@ impl<C: Clone> Routes<C> {
     }
 
     fn verdict(&mut self, key: PublicKey, wanted: IpAddr) -> Verdict {
-        let is_of_kind = |own: &&InnerAddress| own.is_ipv4() == wanted.is_ipv4();
-        let Some(network) = self.own.iter().find(is_of_kind) else {
+        let Some(network) = self
+            .own
+            .iter()
+            .find(|own| own.is_ipv4() == wanted.is_ipv4())
+        else {
             return Verdict::NoNetwork;
         };
         match self.owners.get(&wanted) {
@@ -151,10 +154,12 @@ impl<C: Clone> Routes<C> {
 
     /// Returns the key's reserved address of the same kind.
     fn reserved(&self, key: PublicKey, like: IpAddr) -> Option<IpAddr> {
-        let is_it = |(address, owner): &(&IpAddr, &Owner)| {
-            owner.is_reserved && owner.key == key && address.is_ipv4() == like.is_ipv4()
-        };
-        self.owners.iter().find(is_it).map(|(address, _)| *address)
+        self.owners
+            .iter()
+            .find(|(address, owner)| {
+                owner.is_reserved && owner.key == key && address.is_ipv4() == like.is_ipv4()
+            })
+            .map(|(address, _)| *address)
     }
 
     /// Returns whether a session may send a packet with this source.

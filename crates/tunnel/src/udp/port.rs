@@ -91,8 +91,11 @@ impl Port {
                 Ok(())
             }
             Port::System { socket, .. } => {
-                let send = || local_address::send(socket, bytes, to, from);
-                socket.async_io(Interest::WRITABLE, send).await
+                socket
+                    .async_io(Interest::WRITABLE, || {
+                        local_address::send(socket, bytes, to, from)
+                    })
+                    .await
             }
             #[cfg(test)]
             Port::Memory(socket) => {

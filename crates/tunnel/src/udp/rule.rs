@@ -96,8 +96,10 @@ impl Rule {
 }
 
 fn is_name(text: &str) -> bool {
-    let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    (1..=32).contains(&text.len()) && text.bytes().all(is_of_names)
+    (1..=32).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 impl FromStr for Rule {

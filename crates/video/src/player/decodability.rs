@@ -34,19 +34,21 @@ mod tests {
     /// trailing `-` lost ones.
     fn decodable(frames: &str) -> String {
         let mut decodability = Decodability::default();
-        let of = |frame: &str| {
-            let importance = match &frame[..1] {
-                "I" => Importance::Key,
-                "P" | "B" => Importance::Reference,
-                _ => Importance::Disposable,
-            };
-            if decodability.on_frame(importance, !frame.ends_with('-')) {
-                'x'
-            } else {
-                '.'
-            }
-        };
-        frames.split(' ').map(of).collect()
+        frames
+            .split(' ')
+            .map(|frame| {
+                let importance = match &frame[..1] {
+                    "I" => Importance::Key,
+                    "P" | "B" => Importance::Reference,
+                    _ => Importance::Disposable,
+                };
+                if decodability.on_frame(importance, !frame.ends_with('-')) {
+                    'x'
+                } else {
+                    '.'
+                }
+            })
+            .collect()
     }
 
     #[test]

@@ -98,10 +98,12 @@ impl Ipb {
         if key_frame_interval == 0 {
             return Err(SourceConfigError::KeyFrameInterval);
         }
-        let is_ratio = |part: f64| part > 0.0 && part <= 1_000.0;
         let spreads = [structure.noise, structure.variation];
         if structure.b_frames > 16
-            || !structure.ratio.into_iter().all(is_ratio)
+            || !structure
+                .ratio
+                .into_iter()
+                .all(|part| part > 0.0 && part <= 1_000.0)
             || !spreads.iter().all(|spread| (0.0..=2.0).contains(spread))
             || structure.variation_time == Duration::ZERO
         {

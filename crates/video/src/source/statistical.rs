@@ -187,11 +187,11 @@ mod tests {
         end: Instant,
         target: impl Fn(Instant) -> DataRate,
     ) -> Vec<(Instant, FrameShape)> {
-        let next = || {
+        std::iter::from_fn(|| {
             let now = source.next_at().filter(|at| *at < end)?;
             Some((now, source.produce(now, target(now))))
-        };
-        std::iter::from_fn(next).collect()
+        })
+        .collect()
     }
 
     fn total(frames: &[(Instant, FrameShape)]) -> f64 {
@@ -231,16 +231,16 @@ mod tests {
     #[test]
     fn a_burst_of_eight_frames_has_eight_mean_frames_bytes() {
         let step = Instant::from_secs(10);
-        let target = |now| {
+        let frames = frames(&mut source(1), Instant::from_secs(12), |now| {
             if now < step {
                 MEGABIT.mul_f64(0.9)
             } else {
                 MEGABIT.mul_f64(1.4)
             }
-        };
-        let frames = frames(&mut source(1), Instant::from_secs(12), target);
-        let is_key = |index: &usize| frames[*index].1.importance.is_key();
-        let keys: Vec<usize> = (0..frames.len()).filter(is_key).collect();
+        });
+        let keys: Vec<usize> = (0..frames.len())
+            .filter(|index| frames[*index].1.importance.is_key())
+            .collect();
         let bursts: Vec<usize> = keys
             .iter()
             .copied()

@@ -88,19 +88,25 @@ mod tests {
     use crate::frame_trace::TracedFrame;
 
     fn film() -> Arc<FrameTrace> {
-        let frame = |(millis, bytes, importance)| TracedFrame {
-            at: Duration::from_millis(millis),
-            bytes,
-            kind: None,
-            importance,
-        };
         // At uneven times. The last frame lasts 50 ms, the average of the others.
         let frames = [
             (10, 6_000, Importance::Key),
             (50, 1_000, Importance::Disposable),
             (110, 2_000, Importance::Reference),
         ];
-        Arc::new(FrameTrace::new(frames.map(frame).into()).unwrap())
+        Arc::new(
+            FrameTrace::new(
+                frames
+                    .map(|(millis, bytes, importance)| TracedFrame {
+                        at: Duration::from_millis(millis),
+                        bytes,
+                        kind: None,
+                        importance,
+                    })
+                    .into(),
+            )
+            .unwrap(),
+        )
     }
 
     fn play(rates: (DataRate, DataRate), target: DataRate) -> Vec<(u64, u32, Importance)> {

@@ -85,8 +85,10 @@ impl Coupling {
         let bits = |rate: DataRate| rate.bits_per_second() as f64;
         let estimate = bits(own.estimate);
         let estimates = others.clone().map(|view| bits(view.bandwidth));
-        let is_similar = |other: &f64| (other - estimate).abs() <= SIMILAR * estimate;
-        let sharing = 1 + estimates.clone().filter(is_similar).count() as u64;
+        let sharing = 1 + estimates
+            .clone()
+            .filter(|other| (other - estimate).abs() <= SIMILAR * estimate)
+            .count() as u64;
         self.sharing = match (sharing > 1, self.seen_sharing > 1) {
             (true, true) => sharing,
             (false, true) => self.sharing,
@@ -94,11 +96,14 @@ impl Coupling {
         };
         self.seen_sharing = sharing;
 
-        let delivered = |view: &PathView| {
-            let rtt = view.rtt.smoothed?;
-            Some(bits(DataRate::from_bytes_per(view.bytes_in_flight, rtt)))
-        };
-        let total = bits(own.delivered) + others.clone().filter_map(delivered).sum::<f64>();
+        let total = bits(own.delivered)
+            + others
+                .clone()
+                .filter_map(|view| {
+                    let rtt = view.rtt.smoothed?;
+                    Some(bits(DataRate::from_bytes_per(view.bytes_in_flight, rtt)))
+                })
+                .sum::<f64>();
         let best = estimates.clone().fold(estimate, f64::max);
         let is_useless = estimates.clone().next().is_some()
             && self.sharing == 1
@@ -270,10 +275,12 @@ mod tests {
 
     #[test]
     fn property_a_path_alone_is_bbr_without_margin() {
-        let uncoupled = |config: &ControllerConfig| -> Box<dyn CongestionController> {
-            Box::new(BbrLinux::new(&profile::C_MPBBR, config))
-        };
-        assert_eq!(outcomes(build_coupled), outcomes(uncoupled));
+        assert_eq!(
+            outcomes(build_coupled),
+            outcomes(|config| -> Box<dyn CongestionController> {
+                Box::new(BbrLinux::new(&profile::C_MPBBR, config))
+            })
+        );
     }
 
     /// Returns a rig after another report: a path of 10 Mbit/s and 50 ms beside an equal one, for a

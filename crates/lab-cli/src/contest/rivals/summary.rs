@@ -69,12 +69,14 @@ pub(super) fn summaries(runs: &[Run]) -> Vec<Summary> {
             places.push(place);
         }
     }
-    let of_place = |(row_index, transport)| {
-        let runs = runs.iter();
-        let runs = runs.filter(|run| (run.row_index, run.transport) == (row_index, transport));
-        summary(row_index, transport, &runs.collect::<Vec<_>>())
-    };
-    places.into_iter().map(of_place).collect()
+    places
+        .into_iter()
+        .map(|(row_index, transport)| {
+            let runs = runs.iter();
+            let runs = runs.filter(|run| (run.row_index, run.transport) == (row_index, transport));
+            summary(row_index, transport, &runs.collect::<Vec<_>>())
+        })
+        .collect()
 }
 
 fn summary(row_index: usize, transport: Transport, runs: &[&Run]) -> Summary {
@@ -90,16 +92,15 @@ fn summary(row_index: usize, transport: Transport, runs: &[&Run]) -> Summary {
             },
         }
     }
-    let spread = |(_, of): Column| {
-        let values = judged.iter().map(|outcome| of(outcome));
-        Spread::of(values.filter(|value| value.is_finite()))
-    };
     Summary {
         row_index,
         transport,
         run_count: runs.len(),
         judged_count: judged.len(),
-        spreads: COLUMNS.map(spread),
+        spreads: COLUMNS.map(|(_, of)| {
+            let values = judged.iter().map(|outcome| of(outcome));
+            Spread::of(values.filter(|value| value.is_finite()))
+        }),
         reasons,
     }
 }

@@ -116,11 +116,13 @@ impl Results {
     /// Returns a table with a line for each row and a column for each transport: decodable pictures
     /// and overhead in per cent.
     fn short_table(&self, summaries: &[Summary]) -> String {
-        let has_run = |transport: &&Transport| {
-            let mut of_it = summaries.iter();
-            of_it.any(|summary| summary.transport == **transport)
-        };
-        let transports: Vec<&Transport> = TRANSPORTS.iter().filter(has_run).collect();
+        let transports: Vec<&Transport> = TRANSPORTS
+            .iter()
+            .filter(|transport| {
+                let mut of_it = summaries.iter();
+                of_it.any(|summary| summary.transport == **transport)
+            })
+            .collect();
         let names = transports.iter().map(|transport| transport.name());
         let mut text = format!(
             "| row | case | {} |\n|---|---|{}\n",
@@ -310,9 +312,10 @@ fn with_worst(spread: Option<Spread>) -> String {
 
 /// Returns decodable pictures, and overhead there and back, in per cent.
 fn in_brief(summary: &Summary) -> String {
-    let median = |name: &str| summary.spread(name).map(|spread| spread.median * 100.0);
     let columns = ["decodable", "overhead_there", "overhead_back"];
-    let [Some(decodable), Some(there), Some(back)] = columns.map(median) else {
+    let [Some(decodable), Some(there), Some(back)] =
+        columns.map(|name| summary.spread(name).map(|spread| spread.median * 100.0))
+    else {
         return none();
     };
     format!("{decodable:.2} / {:.1}", there + back)

@@ -143,12 +143,13 @@ pub(super) fn version(program: &Path, option: &str) -> Option<String> {
 
 /// Returns the first word that consists of numbers with points between them.
 fn version_in(text: &str) -> Option<String> {
-    let is_version = |word: &&str| {
-        let mut numbers = word.split('.');
-        let are_numbers = numbers.all(|number| number.parse::<u32>().is_ok());
-        are_numbers && word.contains('.')
-    };
-    text.split_whitespace().find(is_version).map(str::to_owned)
+    text.split_whitespace()
+        .find(|word| {
+            let mut numbers = word.split('.');
+            let are_numbers = numbers.all(|number| number.parse::<u32>().is_ok());
+            are_numbers && word.contains('.')
+        })
+        .map(str::to_owned)
 }
 
 fn words(line: &str) -> Vec<OsString> {

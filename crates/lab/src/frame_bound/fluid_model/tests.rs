@@ -27,11 +27,13 @@ fn model_with(links: &[&str], routes: &[&[&str]], overrides: &[String]) -> Fluid
 /// Returns the arrivals of frames, given by microsecond of capture and bytes on the wire, in
 /// microseconds.
 fn arrivals_of(model: FluidModel, frames: &[(u64, u64)]) -> Vec<Option<u64>> {
-    let load = |(micros, wire_bytes): &(u64, u64)| Load {
-        captured_at: Instant::from_micros(*micros),
-        wire_bytes: *wire_bytes,
-    };
-    let loads: Vec<Load> = frames.iter().map(load).collect();
+    let loads: Vec<Load> = frames
+        .iter()
+        .map(|(micros, wire_bytes)| Load {
+            captured_at: Instant::from_micros(*micros),
+            wire_bytes: *wire_bytes,
+        })
+        .collect();
     let arrivals = model.arrivals(&loads).into_iter();
     arrivals.map(|at| at.map(Instant::as_micros)).collect()
 }

@@ -88,14 +88,13 @@ fn a_phase_lies_within_the_window_and_lasts_five_seconds() {
 fn each_change_has_a_convergence_time_of_its_own() {
     // 1.6 Mbit/s; after the change at 20 s three seconds of 400 and then 800 kbit/s: 600, which is
     // 25 % less, is the mean over a second when half of it is 800; from 30 s on it swings.
-    let rate = |at: u64| match at {
+    let found = phases(0, &WHOLE, |at| match at {
         0..20_000 => 1_600,
         20_000..23_000 => 400,
         23_000..30_000 => 800,
         _ if at % 4_000 < 2_000 => 1_600,
         _ => 200,
-    };
-    let found = phases(0, &WHOLE, rate);
+    });
     let times: Vec<Option<f64>> = found
         .iter()
         .map(|phase| phase.convergence_time_ms)

@@ -30,12 +30,11 @@ const KEYS: &[Key] = &[Key::new(
 )];
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
-    let bytes = |node: &Node| match quantity(node)? {
-        ByteCount(0) => Err(node.mistake("must be more than nothing")),
-        ByteCount(bytes) => Ok(bytes),
-    };
     Ok(FlowKind::Bulk(Box::new(BulkSpec {
         config: stream::config(table, context.algorithms)?,
-        bytes: table.optional("bytes", bytes)?,
+        bytes: table.optional("bytes", |node| match quantity(node)? {
+            ByteCount(0) => Err(node.mistake("must be more than nothing")),
+            ByteCount(bytes) => Ok(bytes),
+        })?,
     })))
 }

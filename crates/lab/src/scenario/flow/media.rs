@@ -111,8 +111,9 @@ fn jitter_buffers() -> Vec<String> {
 }
 
 fn jitter_buffer(node: &Node) -> Read<JitterBuffer> {
-    let unknown = |_| node.mistake("expected \"off\", \"adaptive\", or a time");
-    text(node)?.parse().map_err(unknown)
+    text(node)?
+        .parse()
+        .map_err(|_| node.mistake("expected \"off\", \"adaptive\", or a time"))
 }
 
 fn fec_policies() -> Vec<String> {
@@ -162,17 +163,16 @@ fn laboratory(table: &Table<'_>, usual: Laboratory) -> Read<Laboratory> {
 }
 
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
-    let fec = |node: &Node| {
-        let policy = text(node)?;
-        let known = fec::check(policy).map_err(|error| node.mistake(error));
-        known.map(|_| policy.to_owned())
-    };
     let deadline = table.or("deadline", usual.deadline, positive_duration)?;
     Ok(MediaConfig {
         hand_out: HandOut::InOrder,
         memory: usual.memory,
         includes_send_times: false,
-        fec: table.or("fec", usual.fec, fec)?,
+        fec: table.or("fec", usual.fec, |node| {
+            let policy = text(node)?;
+            let known = fec::check(policy).map_err(|error| node.mistake(error));
+            known.map(|_| policy.to_owned())
+        })?,
         deadline,
         // As in both ends of a session, which derive them from one latency.
         reassembly_wait: table.or("reassembly-wait", deadline, positive_duration)?,

@@ -188,17 +188,18 @@ pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
     };
     let (_, kind) = kind.ok_or_else(|| node.mistake("the key \"kind\" is missing"))?;
     let name = text(kind)?;
-    let unknown = || {
-        let name = name.to_owned();
-        kind.mistake(SourceConfigError::UnknownName { name })
-    };
-    let table = Table::of(node, keys_of(name).ok_or_else(unknown)?)?;
+    let table = Table::of(
+        node,
+        keys_of(name).ok_or_else(|| {
+            let name = name.to_owned();
+            kind.mistake(SourceConfigError::UnknownName { name })
+        })?,
+    )?;
     let mut source = usual(name, &table, files)?;
     set(&mut source, &table)?;
-    let refused = |error: SourceConfigError| -> Mistake { node.mistake(error) };
     source
         .build(Instant::ZERO, Seed::default())
-        .map_err(refused)?;
+        .map_err(|error| -> Mistake { node.mistake(error) })?;
     Ok(source)
 }
 
@@ -328,8 +329,9 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             min_rate,
             max_rate,
         } => {
-            let size = |node| bytes(node, 1..=65_535).map(|bytes| bytes as u32);
-            *packet_bytes = table.or("size", *packet_bytes, size)?;
+            *packet_bytes = table.or("size", *packet_bytes, |node| {
+                bytes(node, 1..=65_535).map(|bytes| bytes as u32)
+            })?;
             set_rate("rate", max_rate)?;
             *min_rate = *max_rate;
             set_rate("min", min_rate)?;
@@ -383,8 +385,9 @@ fn set_gop(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     *structure = ipb_structure(table)?;
     let interval = table.or("key-interval", Duration::from_secs(2), positive_duration)?;
     *key_frame_interval = frames_in(interval, *frames_per_second);
-    let ratio = |node| number(node, 1.0..=1_000.0);
-    *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, ratio)?;
+    *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, |node| {
+        number(node, 1.0..=1_000.0)
+    })?;
     *has_key_on_loss = table.or("key-on-loss", *has_key_on_loss, boolean)?;
     Ok(())
 }

@@ -96,7 +96,7 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
         delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
         delay => Ok(delay),
     };
-    let receive_window = |node: &Node| {
+    let receive_window_bytes = table.or("receive-window", usual.receive_window_bytes, |node| {
         let ByteCount(bytes) = quantity(node)?;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if allowed.contains(&bytes) {
@@ -104,9 +104,7 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
         } else {
             Err(node.mistake(format!("{bytes} B: allowed are 64 KiB to 1 GiB")))
         }
-    };
-    let receive_window_bytes =
-        table.or("receive-window", usual.receive_window_bytes, receive_window)?;
+    })?;
     // Bytes within the peer's window must also be kept for retransmissions.
     let send_buffer_bytes = usual.send_buffer_bytes.max(receive_window_bytes as usize);
     let stream = StreamConfig {

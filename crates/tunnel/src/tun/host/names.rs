@@ -65,11 +65,13 @@ pub(super) fn plan(seen: &Seen, tun: &str, servers: &[IpAddr]) -> Vec<Step> {
             format!("resolvectl dns {tun} {}", servers.join(" ")),
             format!("resolvectl domain {tun} ~."),
         ];
-        let step = |line: &String| Step {
-            act: Act::run(line),
-            change: None,
-        };
-        return lines.iter().map(step).collect();
+        return lines
+            .iter()
+            .map(|line| Step {
+                act: Act::run(line),
+                change: None,
+            })
+            .collect();
     }
     let mut text = "# By `anabranch proxy --dns`, until it ends.\n".to_owned();
     for server in servers {

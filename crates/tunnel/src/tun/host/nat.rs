@@ -65,20 +65,23 @@ fn parameters(has_ipv6: bool) -> anyhow::Result<Parameters> {
         paths.extend(interfaces.map(|entry| entry.path().join("accept_ra")));
         paths.push(PathBuf::from(FORWARD_IPV6));
     }
-    let read = |path: PathBuf| {
-        let value = fs::read_to_string(&path);
-        let value = value.with_context(|| format!("cannot read {}", path.display()))?;
-        Ok((path, value.trim().to_owned()))
-    };
-    paths.into_iter().map(read).collect()
+    paths
+        .into_iter()
+        .map(|path| {
+            let value = fs::read_to_string(&path);
+            let value = value.with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((path, value.trim().to_owned()))
+        })
+        .collect()
 }
 
 /// Returns the changes by which the packets of the interface's networks leave the machine.
 /// `parameters` are those of now. A router ignores router advertisements unless `accept_ra` is 2.
 fn plan(parameters: &Parameters, tun: &str, networks: &[InnerAddress]) -> Vec<Step> {
     let forward = Path::new(FORWARD_IPV6);
-    let is_router = |(path, value): &(PathBuf, String)| path == forward && value == "1";
-    let was_router = parameters.iter().any(is_router);
+    let was_router = parameters
+        .iter()
+        .any(|(path, value)| path == forward && value == "1");
     let mut steps = Vec::new();
     for (path, value) in parameters {
         let is_of_advertisements = path.ends_with("accept_ra");
@@ -125,8 +128,10 @@ fn forward_rules(parameters: &Parameters, tun: &str) -> String {
         format!("oifname \"{tun}\" ct state != {{ established, related }} drop"),
     ];
     for (path, kind) in [(FORWARD_IPV4, "ipv4"), (FORWARD_IPV6, "ipv6")] {
-        let was_off = |(its, value): &(PathBuf, String)| its == Path::new(path) && value == "0";
-        if parameters.iter().any(was_off) {
+        if parameters
+            .iter()
+            .any(|(its, value)| its == Path::new(path) && value == "0")
+        {
             // Tunnels of other instances are interfaces of the same kind.
             rules.push(format!(
                 "meta nfproto {kind} meta iifkind != \"tun\" meta oifkind != \"tun\" drop"
@@ -138,14 +143,18 @@ fn forward_rules(parameters: &Parameters, tun: &str) -> String {
 
 /// Returns the name of the interface's table.
 fn table(tun: &str) -> String {
-    let clean = |character: char| {
-        if character.is_ascii_alphanumeric() {
-            character
-        } else {
-            '_'
-        }
-    };
-    format!("anabranch_{}", tun.chars().map(clean).collect::<String>())
+    format!(
+        "anabranch_{}",
+        tun.chars()
+            .map(|character| {
+                if character.is_ascii_alphanumeric() {
+                    character
+                } else {
+                    '_'
+                }
+            })
+            .collect::<String>()
+    )
 }
 
 #[cfg(test)]
@@ -153,16 +162,20 @@ mod tests {
     use super::*;
 
     fn parameters(values: &[(&str, &str)]) -> Parameters {
-        let owned = |(path, value): &(&str, &str)| (PathBuf::from(*path), (*value).to_owned());
-        values.iter().map(owned).collect()
+        values
+            .iter()
+            .map(|(path, value)| (PathBuf::from(*path), (*value).to_owned()))
+            .collect()
     }
 
     fn paths(steps: &[Step]) -> Vec<String> {
-        let path = |step: &Step| match &step.act {
-            Act::Replace { path, .. } => Some(path.display().to_string()),
-            Act::Run { .. } => None,
-        };
-        steps.iter().filter_map(path).collect()
+        steps
+            .iter()
+            .filter_map(|step| match &step.act {
+                Act::Replace { path, .. } => Some(path.display().to_string()),
+                Act::Run { .. } => None,
+            })
+            .collect()
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl Record {
         let changes = steps.iter().rev().filter_map(|step| step.change.clone());
         self.changes = changes.chain(self.changes.drain(..)).collect();
         let written = self.write();
-        let context = || format!("cannot write {}", self.path.display());
-        written.with_context(context)?;
+        written.with_context(|| format!("cannot write {}", self.path.display()))?;
         for step in steps {
             if let Err(error) = step.act.perform() {
                 self.undo();
@@ -180,8 +179,8 @@ fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
         Ok(entries) => entries.flatten().collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
-            let context = || format!("it takes root: cannot read {}", folder.display());
-            return Err(error).with_context(context);
+            return Err(error)
+                .with_context(|| format!("it takes root: cannot read {}", folder.display()));
         }
     };
     let names = entries

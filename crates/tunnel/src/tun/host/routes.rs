@@ -122,7 +122,7 @@ fn rules(family: Family, rules: &[(u32, String)]) -> Vec<Step> {
     let end = [(TABLE, "nop".to_owned())];
     let own = [(FIRST_PRIORITY, format!("fwmark {MARK:#x} goto {TABLE}"))];
     let all = end.iter().chain(&own).chain(rules);
-    let step = |(priority, rule): &(u32, String)| Step {
+    all.map(|(priority, rule)| Step {
         act: Act::run(&format!(
             "ip {} rule add pref {priority} {rule}",
             family.option()
@@ -132,8 +132,8 @@ fn rules(family: Family, rules: &[(u32, String)]) -> Vec<Step> {
             priority: *priority,
             rule: rule.clone(),
         }),
-    };
-    all.map(step).collect()
+    })
+    .collect()
 }
 
 /// Returns the rules of IPv4 beside those of both kinds.
@@ -179,8 +179,10 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let undo = |step: &Step| step.change.as_ref().unwrap().undoing();
-        let both = |step: &Step| (line(&step.act), line(&undo(step)));
-        steps.iter().map(both).collect()
+        steps
+            .iter()
+            .map(|step| (line(&step.act), line(&undo(step))))
+            .collect()
     }
 
     fn seen(has_ipv6: bool) -> Seen {

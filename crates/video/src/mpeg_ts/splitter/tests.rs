@@ -18,16 +18,19 @@ const KEY_FRAME_INTERVAL: usize = 5;
 /// codes.
 fn pictures(sizes: &[usize]) -> Vec<Vec<u8>> {
     let mut rng = Seed(1).rng();
-    let picture = |(index, &size): (usize, &usize)| {
-        let start = if index % KEY_FRAME_INTERVAL == 0 {
-            IDR
-        } else {
-            P_SLICE
-        };
-        let rest = (start.len()..size).map(|_| rng.below(254) as u8 + 2);
-        start.iter().copied().chain(rest).collect()
-    };
-    sizes.iter().enumerate().map(picture).collect()
+    sizes
+        .iter()
+        .enumerate()
+        .map(|(index, &size)| {
+            let start = if index % KEY_FRAME_INTERVAL == 0 {
+                IDR
+            } else {
+                P_SLICE
+            };
+            let rest = (start.len()..size).map(|_| rng.below(254) as u8 + 2);
+            start.iter().copied().chain(rest).collect()
+        })
+        .collect()
 }
 
 fn written(pictures: &[Vec<u8>]) -> Vec<u8> {

@@ -62,8 +62,10 @@ fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     let times: Vec<_> = times.collect();
     assert!(times.is_sorted(), "{times:?}");
     // Ticks are not whole nanoseconds.
-    let rounded = |time: Duration| (time + Duration::from_micros(1)).as_millis();
-    times.into_iter().map(rounded).collect()
+    times
+        .into_iter()
+        .map(|time| (time + Duration::from_micros(1)).as_millis())
+        .collect()
 }
 
 fn times(packets: &[Bytes]) -> Vec<u64> {
@@ -73,11 +75,12 @@ fn times(packets: &[Bytes]) -> Vec<u64> {
 /// Returns `count` seconds of a program: a reference every 40 ms, in front of three packets.
 fn program(from_millis: u64, seconds: u64) -> Vec<Bytes> {
     let periods = 0..seconds * 25;
-    let period = |number| {
-        let reference = reference(VIDEO, from_millis + 40 * number);
-        [reference, packet(VIDEO), packet(AUDIO), packet(VIDEO)]
-    };
-    periods.flat_map(period).collect()
+    periods
+        .flat_map(|number| {
+            let reference = reference(VIDEO, from_millis + 40 * number);
+            [reference, packet(VIDEO), packet(AUDIO), packet(VIDEO)]
+        })
+        .collect()
 }
 
 fn duration(packets: &[Bytes]) -> u64 {
@@ -111,10 +114,9 @@ fn bytes_before_the_first_reference_have_their_time_too() {
 #[test]
 fn a_slide_in_front_of_the_first_reference_holds_up_nothing() {
     // A slide of 50 kB, then sound of 100 kbit/s with a reference in each packet.
-    let sound = |number: u64| reference(AUDIO, 15 * number);
     let round: Vec<_> = [packet(VIDEO); 266]
         .into_iter()
-        .chain((0..400).map(sound))
+        .chain((0..400).map(|number| reference(AUDIO, 15 * number)))
         .collect();
     let times = times(&[round.clone(), round].concat());
     assert_eq!(times[266], 100);
@@ -124,11 +126,12 @@ fn a_slide_in_front_of_the_first_reference_holds_up_nothing() {
 
 #[test]
 fn a_counter_that_wraps_goes_on() {
-    let period = |number: u64| {
-        let base = (1 << 33) - 25 * 3_600 + number * 3_600;
-        [reference_with(VIDEO, base, false), packet(VIDEO)]
-    };
-    let packets: Vec<_> = (0..50).flat_map(period).collect();
+    let packets: Vec<_> = (0..50)
+        .flat_map(|number| {
+            let base = (1 << 33) - 25 * 3_600 + number * 3_600;
+            [reference_with(VIDEO, base, false), packet(VIDEO)]
+        })
+        .collect();
     assert_eq!(duration(&packets), 2_000);
 }
 
@@ -146,8 +149,9 @@ fn a_jump_of_an_hour_takes_the_time_of_its_bytes() {
 
 #[test]
 fn references_far_apart_are_time_that_passes() {
-    let slide = |number: u64| [&[reference(VIDEO, 12_000 * number)][..], &[packet(0); 11]].concat();
-    let packets: Vec<_> = (0..3).flat_map(slide).collect();
+    let packets: Vec<_> = (0..3)
+        .flat_map(|number| [&[reference(VIDEO, 12_000 * number)][..], &[packet(0); 11]].concat())
+        .collect();
     let times = times(&packets);
     assert_eq!([times[12], times[24]], [12_000, 24_000]);
 }
@@ -171,32 +175,33 @@ fn an_announced_new_time_base_takes_the_time_of_its_bytes() {
 fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
     // References end after 2 s, and audio continues.
     let sound = |number: u64| [timestamp(AUDIO, 77_000 + 20 * number), packet(AUDIO)];
-    let both = |number: u64| {
-        let film = [reference(VIDEO, 20 * number), packet(VIDEO)];
-        [film, sound(number)].concat()
-    };
     let packets: Vec<_> = (0..100)
-        .flat_map(both)
+        .flat_map(|number| {
+            let film = [reference(VIDEO, 20 * number), packet(VIDEO)];
+            [film, sound(number)].concat()
+        })
         .chain((100..500).flat_map(sound))
         .collect();
     let length = duration(&packets);
     assert!((9_960..=10_040).contains(&length), "{length}");
     // A reference that stands still is not a clock either.
-    let frozen = |number: u64| [&[reference(VIDEO, 5)][..], &sound(number)].concat();
-    let packets: Vec<_> = (0..500).flat_map(frozen).collect();
+    let packets: Vec<_> = (0..500)
+        .flat_map(|number| [&[reference(VIDEO, 5)][..], &sound(number)].concat())
+        .collect();
     let length = duration(&packets);
     assert!((9_900..=10_040).contains(&length), "{length}");
 }
 
 #[test]
 fn timestamps_lead_while_references_are_seconds_apart() {
-    let sound = |number: u64| {
-        let slide = [reference(VIDEO, 20 * number), packet(VIDEO)];
-        let slide = number.is_multiple_of(600).then_some(slide);
-        let sound = [timestamp(AUDIO, 300 + 20 * number), packet(AUDIO)];
-        slide.into_iter().flatten().chain(sound)
-    };
-    let packets: Vec<_> = (0..1_500).flat_map(sound).collect();
+    let packets: Vec<_> = (0..1_500)
+        .flat_map(|number| {
+            let slide = [reference(VIDEO, 20 * number), packet(VIDEO)];
+            let slide = number.is_multiple_of(600).then_some(slide);
+            let sound = [timestamp(AUDIO, 300 + 20 * number), packet(AUDIO)];
+            slide.into_iter().flatten().chain(sound)
+        })
+        .collect();
     let times = times(&packets);
     let length = *times.last().unwrap();
     assert!((29_960..=30_040).contains(&length), "{length}");
@@ -225,11 +230,12 @@ fn sparse_timestamps_do_not_replace_references() {
 #[test]
 fn streams_without_references_go_by_timestamps_in_any_order() {
     let order = [0, 3, 1, 2];
-    let picture = |number: u64| {
-        let shown = number / 4 * 4 + order[number as usize % 4];
-        [timestamp(VIDEO, 1_000 + 40 * shown), packet(VIDEO)]
-    };
-    let packets: Vec<_> = (0..100).flat_map(picture).collect();
+    let packets: Vec<_> = (0..100)
+        .flat_map(|number| {
+            let shown = number / 4 * 4 + order[number as usize % 4];
+            [timestamp(VIDEO, 1_000 + 40 * shown), packet(VIDEO)]
+        })
+        .collect();
     let length = duration(&packets);
     assert!((3_920..=4_120).contains(&length), "{length}");
 }
@@ -237,11 +243,12 @@ fn streams_without_references_go_by_timestamps_in_any_order() {
 #[test]
 fn the_first_programs_reference_is_preferred() {
     let tables = tables(0x1000, AUDIO);
-    let period = |number: u64| {
-        // Another program's clock is first, and runs twice as fast.
-        [reference(OTHER, 80 * number), reference(AUDIO, 40 * number)]
-    };
-    let packets: Vec<_> = (0..100).flat_map(period).collect();
+    let packets: Vec<_> = (0..100)
+        .flat_map(|number| {
+            // Another program's clock is first, and runs twice as fast.
+            [reference(OTHER, 80 * number), reference(AUDIO, 40 * number)]
+        })
+        .collect();
     let length = *times_with(&packets, &tables).last().unwrap();
     assert!((3_980..=4_100).contains(&length), "{length}");
 }

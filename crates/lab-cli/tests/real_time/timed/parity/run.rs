@@ -103,15 +103,16 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
         Network::Emulated => Some(relay(scenario, target, &clock, seed)),
         Network::Loopback => None,
     };
-    let path = |index: usize| ClientPath {
-        via: Via::Address(loopback(index as u8 + 1)),
-        remote: relay
-            .as_ref()
-            .map_or(target, |relay| relay.listen_addr(index))
-            .into(),
-        options: PathOptions::default(),
-    };
-    let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
+    let paths = (0..scenario.flows[0].paths.len())
+        .map(|index| ClientPath {
+            via: Via::Address(loopback(index as u8 + 1)),
+            remote: relay
+                .as_ref()
+                .map_or(target, |relay| relay.listen_addr(index))
+                .into(),
+            options: PathOptions::default(),
+        })
+        .collect();
     let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     config.transport = media(scenario).config.clone();
