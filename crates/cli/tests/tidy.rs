@@ -231,25 +231,42 @@ const LAYERS_OF_CORE: [&str; 25] = [
     "fuzzing",
 ];
 
-/// Returns the files of the core: their paths from `src/` on, and their texts.
-fn files_of_core() -> Vec<(String, String)> {
-    let sources = files("crates/core/src", ".rs").into_iter();
-    let below_src = |path: &str| path.trim_start_matches("crates/core/src/").to_owned();
-    sources
-        .map(|(path, text)| (below_src(&path), text))
+/// Returns the files of a crate: their paths from `src/` on, and their texts.
+fn files_of_crate(name: &str) -> Vec<(String, String)> {
+    let src = format!("crates/{name}/src/");
+    files(&src, ".rs")
+        .into_iter()
+        .map(|(path, text)| (path.trim_start_matches(&src).to_owned(), text))
         .collect()
 }
 
-/// Returns the files of the core, read for arrows between them.
-fn core() -> Crate {
-    let sources = files_of_core();
-    let sources = sources.iter();
-    Crate::new(sources.map(|(path, text)| (path.as_str(), text.as_str())))
+/// Returns a crate's files, read for arrows between them.
+fn crate_of(name: &str) -> Crate {
+    let sources = files_of_crate(name);
+    Crate::new(
+        sources
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str())),
+    )
 }
 
 #[test]
-fn files_of_the_core_have_neither_circles_nor_arrows_up() {
-    let core = core();
+fn files_of_no_crate_use_one_another_in_a_circle() {
+    for name in dependencies().keys() {
+        let arrows = crate_of(name).arrows();
+        if let Some(circle) = circles(&arrows).first() {
+            let uses: Vec<(&String, Vec<&String>)> = circle
+                .iter()
+                .map(|from| (from, arrows[from].intersection(circle).collect()))
+                .collect();
+            panic!("{name}: files that use one another, and the uses: {uses:#?}");
+        }
+    }
+}
+
+#[test]
+fn files_of_the_core_have_no_arrows_up() {
+    let core = crate_of("core");
     let listed: BTreeSet<String> = LAYERS_OF_CORE.map(str::to_owned).into();
     assert_eq!(
         core.top_modules(),
@@ -257,12 +274,6 @@ fn files_of_the_core_have_neither_circles_nor_arrows_up() {
         "LAYERS_OF_CORE lists each module"
     );
     let arrows = core.arrows();
-    if let Some(circle) = circles(&arrows).first() {
-        let within = |from: &String| arrows[from].intersection(circle).cloned().collect();
-        let uses: Vec<(&String, Vec<String>)> =
-            circle.iter().map(|from| (from, within(from))).collect();
-        panic!("files that use one another, and the uses: {uses:#?}");
-    }
     let up = arrows_up(&arrows, &LAYERS_OF_CORE);
     assert!(
         up.is_empty(),
@@ -272,7 +283,7 @@ fn files_of_the_core_have_neither_circles_nor_arrows_up() {
 
 #[test]
 fn arrows_inside_the_core_that_must_never_be() {
-    let core = core();
+    let core = crate_of("core");
     let arrows = core.arrows();
     for (user, forbidden) in [
         ("scheduler", ["control", "session"].as_slice()),
@@ -302,7 +313,7 @@ const MAX_SESSION_METHODS: usize = 106;
 
 #[test]
 fn sessions_have_few_methods() {
-    let core = core();
+    let core = crate_of("core");
     let of = ["Session", "MediaSession", "StreamSession"];
     let counts = of.map(|name| core.method_count(name));
     let count: usize = counts.iter().sum();
@@ -321,7 +332,7 @@ const MAX_CODE_LINES_OF_CORE: usize = 17_248;
 
 #[test]
 fn the_core_is_small() {
-    let sources = files_of_core();
+    let sources = files_of_crate("core");
     let sources = sources.iter().map(|(path, text)| (path.clone(), text));
     let lines = code_lines(&sources.collect::<Vec<_>>());
     println!("lines of code of the core, without tests: {lines}");

@@ -37,6 +37,7 @@ use crate::start_error::StartError;
 use crate::tcp::TcpFallback;
 use crate::tcp::fallback::Fallback;
 use crate::waker::Waker;
+pub(crate) use builder::sealed;
 pub use builder::{ClientBuilder, ConnectError, Opens};
 pub use path_manager::ClientPath;
 use path_manager::{PathManager, prepare};

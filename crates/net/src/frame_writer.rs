@@ -28,6 +28,32 @@ enum State {
     Finished,
 }
 
+impl Sender {
+    /// Begins a frame that is captured now, and whose bytes are sent as they come: a receiver with
+    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder) gets them before the
+    /// frame's end is known.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sender: anabranch_net::Sender = todo!();
+    /// let mut picture = sender.begin(anabranch_units::Importance::Key);
+    /// for slice in [[1; 2_000], [2; 2_000]] {
+    ///     picture.write(&slice)?;
+    /// }
+    /// picture.finish()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin(&self, importance: Importance) -> FrameWriter<'_> {
+        self.begin_captured(importance, self.clock().now())
+    }
+
+    /// Begins a frame that was captured at this time by [`clock`](Self::clock).
+    pub fn begin_captured(&self, importance: Importance, captured_at: Instant) -> FrameWriter<'_> {
+        FrameWriter::new(self, importance, captured_at)
+    }
+}
+
 impl<'a> FrameWriter<'a> {
     pub(crate) fn new(sender: &'a Sender, importance: Importance, captured_at: Instant) -> Self {
         FrameWriter {

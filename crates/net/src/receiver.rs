@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 
+use anabranch_core::Config;
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Lateness, SharedMemory};
 
@@ -17,6 +18,7 @@ use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, Places, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole,
+    Serves, sealed,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -253,5 +255,30 @@ impl Receptions {
 
     fn reception(&self, begun: Begun) -> Reception {
         Reception::new(begun, self.handle.clone())
+    }
+}
+
+impl Serves for Receiver {}
+
+impl sealed::Serves for Receiver {
+    type Started = (Receiver, Receptions);
+
+    fn transport() -> Option<Config> {
+        None
+    }
+
+    fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
+        Receiver::start(config)
+    }
+}
+
+impl ServerBuilder<Receiver> {
+    /// Sets the wished latency: the delay of media beyond the fastest path's delay. Both ends agree
+    /// on the larger of their values, for which the receiver waits for missing fragments. Default:
+    /// no wish; without one at either end, it waits for 500 ms.
+    #[must_use]
+    pub fn latency(self, latency: impl Into<Duration>) -> Self {
+        let latency = latency.into();
+        self.configure(move |config| config.latency = Some(latency))
     }
 }

@@ -1,19 +1,22 @@
 //! The end that opens a session and sends frames.
 
+use core::ops::RangeInclusive;
+
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, FrameId, PathId, SourceLimits};
+use anabranch_core::{Config, Frame, FrameId, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Lateness};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::client::{ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession};
+use crate::client::{
+    ClientBuilder, ClientConfig, ClientPath, ClientRole, NoSession, Opens, sealed,
+};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::event::Ended;
 #[cfg(doc)]
 use crate::event::Event;
 use crate::event_queue::{self, Events};
-use crate::frame_writer::FrameWriter;
 use crate::link::LinkCap;
 use crate::load::Frames;
 use crate::runtime::Runtime;
@@ -95,30 +98,6 @@ impl Sender {
     /// [`SendError`]; the frame is not sent.
     pub fn send_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
         self.with_session(|driver, now| driver.send_frame(now, frame))
-    }
-
-    /// Begins a frame that is captured now, and whose bytes are sent as they come: a receiver with
-    /// [`HandOut::PartsInOrder`](anabranch_core::HandOut::PartsInOrder) gets them before the
-    /// frame's end is known.
-    ///
-    /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sender: anabranch_net::Sender = todo!();
-    /// let mut picture = sender.begin(anabranch_units::Importance::Key);
-    /// for slice in [[1; 2_000], [2; 2_000]] {
-    ///     picture.write(&slice)?;
-    /// }
-    /// picture.finish()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn begin(&self, importance: Importance) -> FrameWriter<'_> {
-        self.begin_captured(importance, self.clock.now())
-    }
-
-    /// Begins a frame that was captured at this time by [`clock`](Self::clock).
-    pub fn begin_captured(&self, importance: Importance, captured_at: Instant) -> FrameWriter<'_> {
-        FrameWriter::new(self, importance, captured_at)
     }
 
     pub(crate) fn begin_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
@@ -285,5 +264,54 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.runtime.change(|role, _| role.abandon());
         let _ = self.runtime.join();
+    }
+}
+
+impl Opens for Sender {}
+
+impl sealed::Opens for Sender {
+    fn transport() -> Option<Config> {
+        None
+    }
+
+    fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
+        Sender::start(config)
+    }
+}
+
+impl ClientBuilder<Sender> {
+    /// Sets the wished latency: the delay of media beyond the fastest path's delay. Both ends agree
+    /// on the larger of their values. The deadline of frames and the receiver's wait for missing
+    /// fragments follow from it. Default: no wish; without one at either end, frames expire 500 ms
+    /// after their capture.
+    #[must_use]
+    pub fn latency(self, latency: impl Into<Duration>) -> Self {
+        let latency = latency.into();
+        self.configure(move |config| config.latency = Some(latency))
+    }
+
+    /// Declares an encoder that follows [`Sender::target_bitrate`] within these limits. Default: a
+    /// source of fixed bitrate, for which no target is searched.
+    #[must_use]
+    pub fn bitrate(self, limits: RangeInclusive<DataRate>) -> Self {
+        let (min, max) = limits.into_inner();
+        self.configure(move |config| {
+            config.transport.media.source = SourceLimits::Adaptive { min, max };
+        })
+    }
+
+    /// Sets the policy of forward error correction by its name in
+    /// [`FEC_POLICIES`](anabranch_core::fec::FEC_POLICIES), such as `"adaptive"`. Default: `"off"`.
+    #[must_use]
+    pub fn fec(self, policy: impl Into<String>) -> Self {
+        let policy = policy.into();
+        self.configure(move |config| config.transport.media.fec = policy)
+    }
+
+    /// Sets the limit for the wait for the last frames at the end of the session. Default: 3 s.
+    #[must_use]
+    pub fn drain_timeout(self, limit: impl Into<Duration>) -> Self {
+        let limit = limit.into();
+        self.configure(move |config| config.drain_timeout = limit)
     }
 }

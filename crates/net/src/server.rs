@@ -48,6 +48,7 @@ use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch};
 use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
+pub(crate) use builder::sealed;
 pub use builder::{ServerBuilder, Serves};
 use candidates::{Candidates, Confirmed};
 pub use places::Places;

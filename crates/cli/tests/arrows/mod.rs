@@ -2,7 +2,7 @@
 //!
 //! A name that a module re-exports counts as a use of the file that defines it. A file's uses of
 //! the modules around it (`super`, and theirs) are no arrows: a folder is a part of its module.
-//! Code that is compiled for tests alone does not count.
+//! Code that is compiled for tests alone does not count, nor that of the feature `testing`.
 
 #[cfg(test)]
 mod planted;
@@ -185,7 +185,7 @@ fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
         syn::Meta::List(list) if list.path.is_ident("cfg") => {
             let condition = list.tokens.to_string();
             let mut words = condition.split(|letter: char| !letter.is_alphanumeric());
-            words.any(|word| word == "test")
+            condition == "feature = \"testing\"" || words.any(|word| word == "test")
         }
         _ => false,
     })
@@ -227,6 +227,30 @@ impl Visit<'_> for Source {
     fn visit_item_fn(&mut self, item: &syn::ItemFn) {
         if !is_of_tests(&item.attrs) {
             visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &syn::ImplItemFn) {
+        if !is_of_tests(&item.attrs) {
+            visit::visit_impl_item_fn(self, item);
+        }
+    }
+
+    fn visit_variant(&mut self, variant: &syn::Variant) {
+        if !is_of_tests(&variant.attrs) {
+            visit::visit_variant(self, variant);
+        }
+    }
+
+    fn visit_field(&mut self, field: &syn::Field) {
+        if !is_of_tests(&field.attrs) {
+            visit::visit_field(self, field);
+        }
+    }
+
+    fn visit_arm(&mut self, arm: &syn::Arm) {
+        if !is_of_tests(&arm.attrs) {
+            visit::visit_arm(self, arm);
         }
     }
 

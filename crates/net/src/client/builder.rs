@@ -2,35 +2,28 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::ops::RangeInclusive;
 
 use anabranch_controllers::{UnknownController, by_name as controller};
-use anabranch_core::{Config, PathOptions, SourceLimits};
+use anabranch_core::{Config, PathOptions};
 use anabranch_schedulers::{UnknownScheduler, by_name as scheduler};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::Duration;
 
 use super::{ClientConfig, ClientPath};
 use crate::clock::Clock;
-use crate::datagrams::{DEFAULT_DATAGRAM_DEADLINE, DatagramClient, datagram_transport};
 use crate::event::{Ended, Event};
 use crate::event_queue::Events;
 use crate::io::Network;
 use crate::remote::{Remote, RemoteError};
-use crate::sender::Sender;
 use crate::start_error::StartError;
-use crate::streams::{StreamClient, default_stream_transport};
 use crate::tcp::TcpFallback;
 use crate::via::Via;
 
-/// An end that a [`ClientBuilder`] starts: [`Sender`], [`StreamClient`] or [`DatagramClient`].
+/// An end that a [`ClientBuilder`] starts: [`Sender`](crate::Sender),
+/// [`StreamClient`](crate::StreamClient) or [`DatagramClient`](crate::DatagramClient).
 pub trait Opens: sealed::Opens {}
 
-impl Opens for Sender {}
-impl Opens for StreamClient {}
-impl Opens for DatagramClient {}
-
-pub(super) mod sealed {
+pub(crate) mod sealed {
     use super::*;
 
     pub trait Opens: Sized {
@@ -38,36 +31,6 @@ pub(super) mod sealed {
         fn transport() -> Option<Config>;
 
         fn start(config: ClientConfig) -> Result<(Self, Events), StartError>;
-    }
-
-    impl Opens for Sender {
-        fn transport() -> Option<Config> {
-            None
-        }
-
-        fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
-            Sender::start(config)
-        }
-    }
-
-    impl Opens for StreamClient {
-        fn transport() -> Option<Config> {
-            Some(default_stream_transport())
-        }
-
-        fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
-            StreamClient::start(config)
-        }
-    }
-
-    impl Opens for DatagramClient {
-        fn transport() -> Option<Config> {
-            Some(datagram_transport(DEFAULT_DATAGRAM_DEADLINE))
-        }
-
-        fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
-            DatagramClient::start(config)
-        }
     }
 }
 
@@ -85,8 +48,9 @@ pub enum ConnectError {
 
 type Edit = Box<dyn FnOnce(&mut ClientConfig) + Send>;
 
-/// Builder of an end that opens a session: [`Sender::builder`], [`StreamClient::builder`] or
-/// [`DatagramClient::builder`].
+/// Builder of an end that opens a session: [`Sender::builder`](crate::Sender::builder),
+/// [`StreamClient::builder`](crate::StreamClient::builder) or
+/// [`DatagramClient::builder`](crate::DatagramClient::builder).
 ///
 /// [`key`](Self::key), [`peer`](Self::peer) and [`to`](Self::to) are required; everything else has
 /// a default. Mistakes are reported by [`start`](Self::start) and [`connect`](Self::connect).
@@ -370,57 +334,13 @@ impl<T: Opens> ClientBuilder<T> {
     }
 }
 
-impl ClientBuilder<Sender> {
-    /// Sets the wished latency: the delay of media beyond the fastest path's delay. Both ends agree
-    /// on the larger of their values. The deadline of frames and the receiver's wait for missing
-    /// fragments follow from it. Default: no wish; without one at either end, frames expire 500 ms
-    /// after their capture.
-    #[must_use]
-    pub fn latency(self, latency: impl Into<Duration>) -> Self {
-        let latency = latency.into();
-        self.configure(move |config| config.latency = Some(latency))
-    }
-
-    /// Declares an encoder that follows [`Sender::target_bitrate`] within these limits. Default: a
-    /// source of fixed bitrate, for which no target is searched.
-    #[must_use]
-    pub fn bitrate(self, limits: RangeInclusive<DataRate>) -> Self {
-        let (min, max) = limits.into_inner();
-        self.configure(move |config| {
-            config.transport.media.source = SourceLimits::Adaptive { min, max };
-        })
-    }
-
-    /// Sets the policy of forward error correction by its name in
-    /// [`FEC_POLICIES`](anabranch_core::fec::FEC_POLICIES), such as `"adaptive"`. Default: `"off"`.
-    #[must_use]
-    pub fn fec(self, policy: impl Into<String>) -> Self {
-        let policy = policy.into();
-        self.configure(move |config| config.transport.media.fec = policy)
-    }
-
-    /// Sets the limit for the wait for the last frames at the end of the session. Default: 3 s.
-    #[must_use]
-    pub fn drain_timeout(self, limit: impl Into<Duration>) -> Self {
-        let limit = limit.into();
-        self.configure(move |config| config.drain_timeout = limit)
-    }
-}
-
-impl ClientBuilder<DatagramClient> {
-    /// Sets the time after which datagrams are worthless. Those with a shorter lifetime of their
-    /// own expire earlier ([`DatagramOptions`](crate::DatagramOptions)). Default:
-    /// [`DEFAULT_DATAGRAM_DEADLINE`].
-    #[must_use]
-    pub fn deadline(self, deadline: impl Into<Duration>) -> Self {
-        let deadline = deadline.into();
-        self.configure(move |config| config.transport = datagram_transport(deadline))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anabranch_core::SourceLimits;
+    use anabranch_units::DataRate;
+
     use super::*;
+    use crate::sender::Sender;
 
     fn builder() -> ClientBuilder<Sender> {
         let peer = SecretKey::generate().public_key();

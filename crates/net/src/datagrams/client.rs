@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use anabranch_units::Lateness;
+use anabranch_core::Config;
+use anabranch_units::{Duration, Lateness};
 
-use super::{DatagramChannel, Datagrams, Shared};
-use crate::client::{ClientBuilder, ClientConfig, ClientRole};
+use super::{DEFAULT_DATAGRAM_DEADLINE, DatagramChannel, Datagrams, Shared, datagram_transport};
+use crate::client::{ClientBuilder, ClientConfig, ClientRole, Opens, sealed};
 use crate::event_queue::{self, Events};
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
@@ -77,5 +78,28 @@ impl Drop for DatagramClient {
         self.runtime.change(|role, _| role.abandon());
         let _ = self.runtime.join();
         self.channel.shared.end();
+    }
+}
+
+impl Opens for DatagramClient {}
+
+impl sealed::Opens for DatagramClient {
+    fn transport() -> Option<Config> {
+        Some(datagram_transport(DEFAULT_DATAGRAM_DEADLINE))
+    }
+
+    fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
+        DatagramClient::start(config)
+    }
+}
+
+impl ClientBuilder<DatagramClient> {
+    /// Sets the time after which datagrams are worthless. Those with a shorter lifetime of their
+    /// own expire earlier ([`DatagramOptions`](crate::DatagramOptions)). Default:
+    /// [`DEFAULT_DATAGRAM_DEADLINE`].
+    #[must_use]
+    pub fn deadline(self, deadline: impl Into<Duration>) -> Self {
+        let deadline = deadline.into();
+        self.configure(move |config| config.transport = datagram_transport(deadline))
     }
 }

@@ -8,24 +8,17 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use anabranch_core::Config;
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::Duration;
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::ServerConfig;
 use crate::clock::Clock;
-use crate::datagrams::datagram_transport;
-use crate::event_queue::Events;
 use crate::io::Network;
-use crate::receiver::{Receiver, Receptions};
 use crate::start_error::StartError;
-use crate::streams::{Accepted, Started, StreamServer, default_stream_transport};
 
-/// An end that a [`ServerBuilder`] starts: [`Receiver`] or [`StreamServer`].
+/// An end that a [`ServerBuilder`] starts: [`Receiver`](crate::Receiver) or
+/// [`StreamServer`](crate::StreamServer).
 pub trait Serves: sealed::Serves {}
 
-impl Serves for Receiver {}
-impl Serves for StreamServer {}
-
-pub(super) mod sealed {
+pub(crate) mod sealed {
     use super::*;
 
     pub trait Serves {
@@ -37,35 +30,12 @@ pub(super) mod sealed {
 
         fn start(config: ServerConfig) -> Result<Self::Started, StartError>;
     }
-
-    impl Serves for Receiver {
-        type Started = (Receiver, Receptions);
-
-        fn transport() -> Option<Config> {
-            None
-        }
-
-        fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
-            Receiver::start(config)
-        }
-    }
-
-    impl Serves for StreamServer {
-        type Started = (StreamServer, UnboundedReceiver<Accepted>, Events);
-
-        fn transport() -> Option<Config> {
-            Some(default_stream_transport())
-        }
-
-        fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
-            StreamServer::start(config)
-        }
-    }
 }
 
 type Edit = Box<dyn FnOnce(&mut ServerConfig) + Send>;
 
-/// Builder of an end that waits for sessions: [`Receiver::builder`] or [`StreamServer::builder`].
+/// Builder of an end that waits for sessions: [`Receiver::builder`](crate::Receiver::builder) or
+/// [`StreamServer::builder`](crate::StreamServer::builder).
 /// [`ClientBuilder`](crate::ClientBuilder) has an example of both ends.
 ///
 /// [`key`](Self::key) and [`listen`](Self::listen) are required. Without an allowed key, only
@@ -185,39 +155,14 @@ impl<T: Serves> ServerBuilder<T> {
         Ok(config)
     }
 
-    /// Opens the sockets and starts the thread. Returns the end and its queues: for a [`Receiver`]
-    /// its [`Receptions`], for a [`StreamServer`] accepted streams and events.
+    /// Opens the sockets and starts the thread. Returns the end and its queues: for a
+    /// [`Receiver`](crate::Receiver) its [`Receptions`](crate::Receptions), for a
+    /// [`StreamServer`](crate::StreamServer) accepted streams and events.
     ///
     /// # Errors
     /// [`StartError`]; no thread remains.
     pub fn start(self) -> Result<T::Started, StartError> {
         T::start(self.build()?)
-    }
-}
-
-impl ServerBuilder<StreamServer> {
-    /// Does the same as [`start`](Self::start), also for sessions of datagrams that are worthless
-    /// after `deadline`: these come from the second queue.
-    ///
-    /// # Errors
-    /// [`StartError`]; no thread remains.
-    pub fn start_with_datagrams(
-        self,
-        deadline: impl Into<Duration>,
-    ) -> Result<Started, StartError> {
-        let datagrams = datagram_transport(deadline.into());
-        StreamServer::start_with_datagrams(self.build()?, datagrams)
-    }
-}
-
-impl ServerBuilder<Receiver> {
-    /// Sets the wished latency: the delay of media beyond the fastest path's delay. Both ends agree
-    /// on the larger of their values, for which the receiver waits for missing fragments. Default:
-    /// no wish; without one at either end, it waits for 500 ms.
-    #[must_use]
-    pub fn latency(self, latency: impl Into<Duration>) -> Self {
-        let latency = latency.into();
-        self.configure(move |config| config.latency = Some(latency))
     }
 }
 
@@ -229,6 +174,7 @@ fn first_address(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::receiver::Receiver;
 
     #[test]
     fn mistakes_are_named() {

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_core::Config;
 use anabranch_mux::{Budget, Role};
 use anabranch_units::Lateness;
 
-use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams};
-use crate::client::{ClientBuilder, ClientConfig, ClientRole};
+use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams, default_stream_transport};
+use crate::client::{ClientBuilder, ClientConfig, ClientRole, Opens, sealed};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
@@ -100,5 +101,17 @@ impl Drop for StreamClient {
     fn drop(&mut self) {
         self.runtime.change(|role, _| role.abandon());
         let _ = self.runtime.join();
+    }
+}
+
+impl Opens for StreamClient {}
+
+impl sealed::Opens for StreamClient {
+    fn transport() -> Option<Config> {
+        Some(default_stream_transport())
+    }
+
+    fn start(config: ClientConfig) -> Result<(Self, Events), StartError> {
+        StreamClient::start(config)
     }
 }

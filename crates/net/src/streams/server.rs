@@ -9,14 +9,15 @@ use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_units::{Duration, Lateness};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams};
-use crate::datagrams::{AcceptedDatagrams, Datagrams};
+use super::{ByteStream, SERVER_BUDGET_BYTES, Shared, Streams, default_stream_transport};
+use crate::datagrams::{AcceptedDatagrams, Datagrams, datagram_transport};
 use crate::event_queue::{self, Events};
 use crate::pairing::PairingOutcome;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, Places, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole,
+    Serves, sealed,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -181,5 +182,34 @@ impl Drop for StreamServer {
     fn drop(&mut self) {
         self.close();
         let _ = self.runtime.join();
+    }
+}
+
+impl Serves for StreamServer {}
+
+impl sealed::Serves for StreamServer {
+    type Started = (StreamServer, UnboundedReceiver<Accepted>, Events);
+
+    fn transport() -> Option<Config> {
+        Some(default_stream_transport())
+    }
+
+    fn start(config: ServerConfig) -> Result<Self::Started, StartError> {
+        StreamServer::start(config)
+    }
+}
+
+impl ServerBuilder<StreamServer> {
+    /// Does the same as [`start`](Self::start), also for sessions of datagrams that are worthless
+    /// after `deadline`: these come from the second queue.
+    ///
+    /// # Errors
+    /// [`StartError`]; no thread remains.
+    pub fn start_with_datagrams(
+        self,
+        deadline: impl Into<Duration>,
+    ) -> Result<Started, StartError> {
+        let datagrams = datagram_transport(deadline.into());
+        StreamServer::start_with_datagrams(self.build()?, datagrams)
     }
 }
