@@ -63,8 +63,11 @@ pub fn crates(root: &Path) -> BTreeSet<String> {
     while let Some(name) = open.pop() {
         let manifest = root.join("crates").join(&name).join("Cargo.toml");
         let text = fs::read_to_string(manifest).expect("each crate has a manifest");
-        let section = text.lines().skip_while(|line| *line != "[dependencies]");
-        let section = section.skip(1).take_while(|line| !line.starts_with('['));
+        let section = text
+            .lines()
+            .skip_while(|line| *line != "[dependencies]")
+            .skip(1)
+            .take_while(|line| !line.starts_with('['));
         let ours = section.filter_map(|line| line.strip_prefix("anabranch-"));
         let names = ours.filter_map(|line| line.split(['.', ' ', '=']).next());
         let new = names.filter(|name| !found.contains(*name));

@@ -65,8 +65,11 @@ impl End {
 
     /// Returns the time of the next arrival or timer.
     fn next_at(&self) -> Option<Instant> {
-        let arrivals = self.arriving.iter().filter_map(|pipe| pipe.0.front());
-        let arrivals = arrivals.map(|(at, _)| *at);
+        let arrivals = self
+            .arriving
+            .iter()
+            .filter_map(|pipe| pipe.0.front())
+            .map(|(at, _)| *at);
         let timer = self.session.poll_timeout().map(|(at, _timer)| at);
         arrivals.chain(timer).min()
     }

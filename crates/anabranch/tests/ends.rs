@@ -22,8 +22,10 @@ fn studio() -> (ServerBuilder<Receiver>, SecretKey, PublicKey) {
 fn session() -> (Receiver, Receptions, Sender, Events) {
     let (builder, camera, studio_name) = studio();
     let (receiver, sessions) = builder.start().expect("loopback");
-    let builder = Sender::builder().key(camera).peer(studio_name);
-    let builder = builder.to(receiver.local_addr());
+    let builder = Sender::builder()
+        .key(camera)
+        .peer(studio_name)
+        .to(receiver.local_addr());
     let (sender, events) = builder.connect().expect("the receiver answers");
     (receiver, sessions, sender, events)
 }
@@ -42,14 +44,18 @@ fn threads_and_tasks_may_share_and_move_both_ends() {
 
 #[test]
 fn tasks_send_and_receive_frames() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let received = runtime.block_on(async {
         let (builder, camera, studio_name) = studio();
         let (receiver, sessions) = builder.latency(Duration::from_secs(3)).start()?;
         let megabits = DataRate::from_megabits_per_second;
-        let builder = Sender::builder().key(camera).peer(studio_name);
-        let builder = builder.to(receiver.local_addr()).via("127.0.0.1");
+        let builder = Sender::builder()
+            .key(camera)
+            .peer(studio_name)
+            .to(receiver.local_addr())
+            .via("127.0.0.1");
         let builder = builder.bitrate(megabits(1)..=megabits(8));
         let (sender, _events) = builder.connect_async().await?;
         let session = sessions.recv_async().await?;
@@ -87,8 +93,9 @@ fn an_end_keeps_its_reason() {
     let over = events.recv().expect_err("it is over");
     assert_eq!(over.ended, Some(Ended::Closed));
     assert_eq!(sender.ended(), Some(Ended::Closed));
-    let refused = sender.send(b"a picture".as_slice(), Importance::Key);
-    let refused = refused.expect_err("it is over");
+    let refused = sender
+        .send(b"a picture".as_slice(), Importance::Key)
+        .expect_err("it is over");
     assert_eq!(refused, SendError::Ended(Ended::Closed));
     let source = refused.source().expect("the reason").to_string();
     assert_eq!(source, Ended::Closed.to_string());
@@ -120,8 +127,9 @@ fn a_start_keeps_the_cause_of_its_failure() {
     let taken = builder.listen(receiver.local_addr()).start();
     let error = taken.map(|_| ()).expect_err("the port is in use");
     assert!(matches!(&error, StartError::Listen { .. }), "{error}");
-    let cause = error.source().expect("the system's error");
-    let cause = cause
+    let cause = error
+        .source()
+        .expect("the system's error")
         .downcast_ref::<std::io::Error>()
         .map(std::io::Error::kind);
     assert_eq!(cause, Some(std::io::ErrorKind::AddrInUse));

@@ -110,8 +110,9 @@ fn round(name: &str) -> f64 {
         max_packet_bytes: PACKET_BYTES,
         ..ControllerConfig::default()
     };
-    let controller = by_name(name).expect("a registered controller");
-    let mut controller = controller.build(&config);
+    let mut controller = by_name(name)
+        .expect("a registered controller")
+        .build(&config);
     let mut path = Path {
         now: Instant::from_secs(1),
         rtt: RttEstimator::default(),

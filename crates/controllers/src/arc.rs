@@ -244,10 +244,12 @@ impl Arc {
         }
         let rate = self.gain * (self.window - self.backlog() - self.outstanding()).max(0.0);
         let per_packet = 8.0 * self.packet_bytes;
-        let floor = self.smoothed_rtt.map_or(INITIAL_RATE, |rtt| {
-            (1.0 / rtt.as_secs_f64().max(0.001)).max(1.0)
-        });
-        let floor = floor.max(self.min_rate.bits_per_second() as f64 / per_packet);
+        let floor = self
+            .smoothed_rtt
+            .map_or(INITIAL_RATE, |rtt| {
+                (1.0 / rtt.as_secs_f64().max(0.001)).max(1.0)
+            })
+            .max(self.min_rate.bits_per_second() as f64 / per_packet);
         let ceiling = self.max_rate.bits_per_second() as f64 / per_packet;
         self.rate = rate.min(ceiling).max(floor);
         self.rate_use.on_rate(now, self.rate * self.packet_bytes);

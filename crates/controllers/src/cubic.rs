@@ -213,8 +213,9 @@ impl Cubic {
         self.window.segments = if epoch.window_at(seconds, self.scale) < epoch.reno_window {
             window.max(epoch.reno_window)
         } else {
-            let target = epoch.window_at(seconds + rtt.as_secs_f64(), self.scale);
-            let target = target.clamp(window, MAX_TARGET * window);
+            let target = epoch
+                .window_at(seconds + rtt.as_secs_f64(), self.scale)
+                .clamp(window, MAX_TARGET * window);
             (window + (target - window) / window * acked_segments).min(target)
         };
     }

@@ -162,8 +162,7 @@ fn one_flow(source: Source, rates: &[(u64, u64)], until: u64, seed: u64) -> Outc
         ..ControllerConfig::default()
     };
     let controller = build("live-bbr", &config).unwrap();
-    let bed = Bed::new(link);
-    let bed = bed.flow(
+    let bed = Bed::new(link).flow(
         controller,
         source,
         LossDetection::PerPacket,

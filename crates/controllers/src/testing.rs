@@ -128,8 +128,11 @@ impl Outcome {
 
     /// Returns the mean over the packets delivered between two seconds of the run.
     pub(super) fn one_way_delay_between(&self, from_second: usize, to_second: usize) -> Duration {
-        let slots = self.delays.iter();
-        let slots = slots.take(to_second * 10).skip(from_second * 10);
+        let slots = self
+            .delays
+            .iter()
+            .take(to_second * 10)
+            .skip(from_second * 10);
         let (count, sum) = slots.fold((0, Duration::ZERO), |(count, sum), slot| {
             (count + slot.0, sum + slot.1)
         });

@@ -81,8 +81,10 @@ impl Weighted {
         if !counts || queueing_delay.is_zero() {
             return false;
         }
-        let least = self.least_queueing_delay.unwrap_or(queueing_delay);
-        let least = least.min(queueing_delay);
+        let least = self
+            .least_queueing_delay
+            .unwrap_or(queueing_delay)
+            .min(queueing_delay);
         let is_due = queueing_delay >= least * 2;
         self.least_queueing_delay = (!is_due).then_some(least);
         is_due

@@ -403,8 +403,9 @@ pub(crate) mod tests {
         let mut packet = v4(7, Ecn::NotEct, &[1; 1_400]);
         packet[6] = 0;
         assert_eq!(too_big(&packet, 1_300), None);
-        let error = too_big(&v4(7, Ecn::NotEct, &[1; 1_400]), 1_300).unwrap();
-        let mut error = error.clone();
+        let mut error = too_big(&v4(7, Ecn::NotEct, &[1; 1_400]), 1_300)
+            .unwrap()
+            .clone();
         error[6] = 0x40;
         assert_eq!(too_big(&error, 100), None);
         let error = too_big(&v6(7, Ecn::NotEct, &[1; 1_400]), 1_300).unwrap();

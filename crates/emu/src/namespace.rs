@@ -105,8 +105,10 @@ pub fn obtain_rights() -> Result<bool, NoRights> {
 
 /// Returns whether a program with this text in `/proc/PID/status` may make namespaces.
 fn has_capabilities(status: &str) -> bool {
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     effective.is_some_and(|mask| mask & NEEDED_CAPABILITIES == NEEDED_CAPABILITIES)
 }
 

@@ -153,8 +153,9 @@ pub(crate) fn build_links(
     ahead: Duration,
 ) -> Result<[Link; 2], RelayError> {
     let build = |direction: &'static str, config: &LinkConfig| {
-        let built = config.postponed(ahead);
-        let built = built.build_changeable(seed.derive(direction));
+        let built = config
+            .postponed(ahead)
+            .build_changeable(seed.derive(direction));
         built.map_err(|source| RelayError::Link {
             link: name.to_owned(),
             direction,

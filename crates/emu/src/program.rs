@@ -120,8 +120,10 @@ impl Program {
             }
         });
         spawned.map_err(ProgramError::Start)?;
-        let id = starts.recv().map_err(|_| ProgramError::Lost)?;
-        let id = id.map_err(ProgramError::Start)?;
+        let id = starts
+            .recv()
+            .map_err(|_| ProgramError::Lost)?
+            .map_err(ProgramError::Start)?;
         let id = i32::try_from(id).ok().and_then(Pid::from_raw);
         Ok(Program {
             id: id.ok_or(ProgramError::Lost)?,
@@ -191,8 +193,12 @@ impl Program {
 fn processor_time(stat: &str) -> Option<Duration> {
     // The name before the third field may contain spaces and parentheses (proc(5)).
     let (_, rest) = stat.rsplit_once(')')?;
-    let times = rest.split_whitespace().skip(11).take(4);
-    let times: Vec<u64> = times.map_while(|ticks| ticks.parse().ok()).collect();
+    let times: Vec<u64> = rest
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .map_while(|ticks| ticks.parse().ok())
+        .collect();
     (times.len() == 4).then(|| TICK * times.iter().sum::<u64>())
 }
 

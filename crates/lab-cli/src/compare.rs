@@ -96,12 +96,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         columns.iter().all(|column| *column != Column::default()),
         "name the candidates: --controllers, --schedulers, --vary"
     );
-    let scenarios = arguments.scenarios.iter().map(|path| {
-        Column::points(&columns, |settings| {
-            lab::Point::load(path, &[&arguments.settings[..], settings].concat())
+    let scenarios = arguments
+        .scenarios
+        .iter()
+        .map(|path| {
+            Column::points(&columns, |settings| {
+                lab::Point::load(path, &[&arguments.settings[..], settings].concat())
+            })
         })
-    });
-    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?.concat();
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
     if let Some(path) = &arguments.plot {
         check_writable(path)?;
     }

@@ -129,15 +129,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             bail!("--row {name}: known are {}", known_names(name, known()));
         }
     }
-    let rows = ROWS.iter().filter(is_wanted).map(|row| {
-        let mut settings = arguments.settings.clone();
-        if arguments.quick {
-            settings.extend(row.quick.iter().map(|text| (*text).to_owned()));
-        }
-        let scenario = lab::Scenario::parse(row.name, row.scenario, &settings)?;
-        Ok((row, scenario))
-    });
-    let rows: Vec<(&Row, lab::Scenario)> = rows.collect::<anyhow::Result<_>>()?;
+    let rows: Vec<(&Row, lab::Scenario)> = ROWS
+        .iter()
+        .filter(is_wanted)
+        .map(|row| {
+            let mut settings = arguments.settings.clone();
+            if arguments.quick {
+                settings.extend(row.quick.iter().map(|text| (*text).to_owned()));
+            }
+            let scenario = lab::Scenario::parse(row.name, row.scenario, &settings)?;
+            Ok((row, scenario))
+        })
+        .collect::<anyhow::Result<_>>()?;
     let judged = if arguments.real {
         in_real_time(&rows)?
     } else {
@@ -169,26 +172,28 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
     let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
     let progress = Progress::new(simulated * seeds);
     let options = lab::RunOptions::seeds(seeds);
-    let judged = rows.iter().map(|(row, scenario)| {
-        let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
-        let figures = report.runs.iter().map(|run| {
-            let flow = &run.statistics.total;
-            let delivered = if table::counts_decodable(scenario) {
-                flow.frames.decodable_on_time_ratio
-            } else {
-                flow.frames.complete_on_time_ratio
-            };
-            Some(Figures {
-                delivered: delivered?,
-                decodable: flow.frames.decodable_on_time_ratio?,
-                overhead: flow.overhead_ratio?,
-            })
-        });
-        let figures: Option<Vec<Figures>> = figures.collect();
-        let figures = figures.context("a row sent nothing")?;
-        Ok(Judged::new(row, scenario, figures))
-    });
-    let judged = judged.collect::<anyhow::Result<_>>()?;
+    let judged = rows
+        .iter()
+        .map(|(row, scenario)| {
+            let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
+            let figures = report.runs.iter().map(|run| {
+                let flow = &run.statistics.total;
+                let delivered = if table::counts_decodable(scenario) {
+                    flow.frames.decodable_on_time_ratio
+                } else {
+                    flow.frames.complete_on_time_ratio
+                };
+                Some(Figures {
+                    delivered: delivered?,
+                    decodable: flow.frames.decodable_on_time_ratio?,
+                    overhead: flow.overhead_ratio?,
+                })
+            });
+            let figures: Option<Vec<Figures>> = figures.collect();
+            let figures = figures.context("a row sent nothing")?;
+            Ok(Judged::new(row, scenario, figures))
+        })
+        .collect::<anyhow::Result<_>>()?;
     progress.finish();
     Ok(judged)
 }

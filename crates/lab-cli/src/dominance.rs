@@ -179,9 +179,9 @@ fn violations(networks: &[Figures]) -> String {
         .take(LISTED)
         .map(|(shortfall, name, figures)| {
             let percent = figures.percent.iter();
-            let percent =
-                percent.map(|(variant, percent)| format!("{} {percent:.1}", variant.name()));
-            let percent: Vec<String> = percent.collect();
+            let percent: Vec<String> = percent
+                .map(|(variant, percent)| format!("{} {percent:.1}", variant.name()))
+                .collect();
             format!(
                 "{shortfall:>6.2}  network {:>5}  {name:<14} {}\n",
                 figures.number,

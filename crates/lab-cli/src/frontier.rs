@@ -239,8 +239,8 @@ mod tests {
             "rmcat/5.4-competing-media",
             "cellular",
             "rmcat/5.1-variable-capacity",
-        ];
-        let files = files.map(|file| format!("{root}/{file}.toml"));
+        ]
+        .map(|file| format!("{root}/{file}.toml"));
         let words: Vec<&str> = files.iter().map(String::as_str).collect();
         let found = arguments(&words).families(&[Column::default()]).unwrap();
         let sizes = found

@@ -145,8 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Returns the root of the checkout that contains `folder`.
 fn checkout(folder: &Path) -> anyhow::Result<PathBuf> {
     let is_checkout = |root: &&Path| root.join(SCHEDULER.registry).is_file();
-    let root = folder.ancestors().find(is_checkout);
-    let root = root.with_context(|| {
+    let root = folder.ancestors().find(is_checkout).with_context(|| {
         let (folder, registry) = (folder.display(), SCHEDULER.registry);
         format!("{folder} is not in a checkout of Anabranch: none of its parents has {registry}")
     })?;
@@ -160,8 +159,8 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let mut texts = BTreeMap::new();
     for file in [kind.modules, registry] {
         let path = root.join(file);
-        let text = fs::read_to_string(&path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         texts.insert(file, text);
     }
     ensure!(
@@ -184,8 +183,10 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
         file.display()
     );
     let cannot_write = |path: &Path| format!("cannot write {}", path.display());
-    let source = kind.template.replace("`template`", &format!("`{name}`"));
-    let source = source.replace("Template", &type_name(&module));
+    let source = kind
+        .template
+        .replace("`template`", &format!("`{name}`"))
+        .replace("Template", &type_name(&module));
     fs::write(root.join(&file), source).with_context(|| cannot_write(&file))?;
     for (path, text) in texts {
         fs::write(root.join(path), text).with_context(|| cannot_write(Path::new(path)))?;

@@ -92,8 +92,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     warn_of_impossible_points(swept);
     if output.exists() {
-        let counts = checked(output, header)?;
-        let counts = counts.in_words();
+        let counts = checked(output, header)?.in_words();
         print::note(format_args!(
             "{} is complete already: {counts}",
             output.display()
@@ -137,11 +136,12 @@ pub(crate) fn run(
 }
 
 fn warn_of_impossible_points(swept: &Swept) {
-    let mistakes = swept
+    let mistakes: Vec<&lab::ScenarioError> = swept
         .points
         .iter()
-        .map(|point| point.scenario.as_ref().err());
-    let mistakes: Vec<&lab::ScenarioError> = mistakes.flatten().collect();
+        .map(|point| point.scenario.as_ref().err())
+        .flatten()
+        .collect();
     if let Some(first) = mistakes.first() {
         let (count, of) = (mistakes.len(), swept.points.len());
         print::warn(format_args!(

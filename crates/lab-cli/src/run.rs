@@ -87,8 +87,10 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
-    let last_seed = last_seed.context("--first-seed is too large for --seeds")?;
+    let last_seed = arguments
+        .first_seed
+        .checked_add(arguments.seeds - 1)
+        .context("--first-seed is too large for --seeds")?;
     if let Some(output) = &arguments.output {
         let swept = lab::Swept::load(&arguments.scenario, &arguments.settings)?;
         let header = rows::header(&swept, arguments.first_seed..=last_seed, arguments.shard);

@@ -32,10 +32,12 @@ pub(crate) fn run(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> anyhow::Result<Report> {
     Carried::of(scenario)?;
-    let outcomes = anabranch_lab::in_parallel(&options.seeds, options.threads, |seed| {
-        run_once(scenario, *seed, progress)
-    });
-    let outcomes: Vec<Outcome> = outcomes.into_iter().collect::<anyhow::Result<_>>()?;
+    let outcomes: Vec<Outcome> =
+        anabranch_lab::in_parallel(&options.seeds, options.threads, |seed| {
+            run_once(scenario, *seed, progress)
+        })
+        .into_iter()
+        .collect::<anyhow::Result<_>>()?;
     Ok(anabranch_lab::report(scenario, &outcomes))
 }
 

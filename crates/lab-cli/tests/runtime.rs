@@ -17,8 +17,8 @@ fn runs(name: &str, options: &[&str]) -> Vec<RunReport> {
     let options = [&["--format", "json", "--set", AS_SHIPPED], options].concat();
     let output = laboratory::run(&options, row.scenario);
     let notes = String::from_utf8_lossy(&output.stderr);
-    let report = serde_json::from_slice(&output.stdout);
-    let mut report: serde_json::Value = report.unwrap_or_else(|_| panic!("{notes}"));
+    let mut report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{notes}"));
     serde_json::from_value(report["runs"].take()).expect("runs")
 }
 

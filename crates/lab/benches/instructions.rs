@@ -136,8 +136,9 @@ fn count(name: &str, seconds: u64) -> Option<Cost> {
     });
     let value = |label: &str| -> f64 {
         let line = counts.lines().find(|line| line.contains(label));
-        let value = line.and_then(|line| line.split(label).nth(1));
-        let value = value.and_then(|rest| rest.split_whitespace().next());
+        let value = line
+            .and_then(|line| line.split(label).nth(1))
+            .and_then(|rest| rest.split_whitespace().next());
         value.and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
     };
     Some(Cost {

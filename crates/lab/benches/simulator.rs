@@ -29,8 +29,10 @@ fn forget_peak_memory() {
 /// Returns the peak of resident memory, in MiB.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = kibibytes.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
+    let kibibytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
     kibibytes.map_or(f64::NAN, |kibibytes: f64| kibibytes / 1024.0)
 }
 

@@ -61,8 +61,9 @@ fn row(file: &str, options: &Options) -> Result<String, Box<dyn Error>> {
     let scheduler = format!("flow-defaults.scheduler={}", options.scheduler);
     let scenario = Scenario::load(Path::new(file), &[scheduler])?;
     let flow = main_flow(&scenario).ok_or(format!("{file}: no flow carries media"))?;
-    let runs = (1..=options.seed_count).map(|seed| frame_delays(&scenario, flow, seed));
-    let runs: Vec<FrameDelays> = runs.collect::<Result<_, _>>()?;
+    let runs: Vec<FrameDelays> = (1..=options.seed_count)
+        .map(|seed| frame_delays(&scenario, flow, seed))
+        .collect::<Result<_, _>>()?;
     let parts: Vec<_> = runs
         .iter()
         .filter_map(FrameDelays::parts_about_p95)

@@ -46,8 +46,10 @@ impl Column {
         let parts = [&self.controller, &self.scheduler];
         let names = parts.into_iter().flatten().cloned();
         let short = |key: &str| key.strip_prefix(vary::FIRST_FLOW).unwrap_or(key).to_owned();
-        let settings = self.settings.iter();
-        let settings = settings.map(|(key, value)| format!("{}={value}", short(key)));
+        let settings = self
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{}={value}", short(key)));
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
@@ -92,8 +94,10 @@ impl Column {
         columns
             .iter()
             .map(|column| {
-                let settings = column.settings.iter();
-                let settings = settings.map(|(key, value)| format!("{key}={value}"));
+                let settings = column
+                    .settings
+                    .iter()
+                    .map(|(key, value)| format!("{key}={value}"));
                 load(&settings.collect::<Vec<_>>())
             })
             .collect()
@@ -109,8 +113,10 @@ impl Column {
     ) -> Result<Vec<Vec<Scenario>>, ScenarioError> {
         let mut rows: Vec<Vec<Scenario>> = Vec::new();
         for column in columns {
-            let settings = column.settings.iter();
-            let settings = settings.map(|(key, value)| format!("{key}={value}"));
+            let settings = column
+                .settings
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"));
             let points = load(&settings.collect::<Vec<_>>())?;
             // Every column sets the same keys, so each removes the same ones from the sweep.
             rows.resize_with(points.len(), Vec::new);
@@ -330,16 +336,18 @@ pub(crate) fn run_columns(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Vec<Statistics>>, CompareError> {
     columns.iter().try_for_each(check)?;
-    let pairs = scenarios.iter().flat_map(|of_columns| {
-        let pairs = columns.iter().zip(of_columns);
-        pairs.map(|(column, scenario)| column.applied_to(scenario))
-    });
-    let pairs: Vec<Scenario> = pairs.collect();
-    let jobs = pairs
+    let pairs: Vec<Scenario> = scenarios
         .iter()
-        .flat_map(|scenario| (1..=seed_count).map(move |seed| (scenario, seed)));
-    let jobs: Vec<(&Scenario, u64)> = jobs.collect();
-    let runs = in_parallel(&jobs, threads, |(scenario, seed)| {
+        .flat_map(|of_columns| {
+            let pairs = columns.iter().zip(of_columns);
+            pairs.map(|(column, scenario)| column.applied_to(scenario))
+        })
+        .collect();
+    let jobs: Vec<(&Scenario, u64)> = pairs
+        .iter()
+        .flat_map(|scenario| (1..=seed_count).map(move |seed| (scenario, seed)))
+        .collect();
+    let runs: Vec<Statistics> = in_parallel(&jobs, threads, |(scenario, seed)| {
         let options = RunOptions {
             seeds: vec![*seed],
             threads: 1,
@@ -347,8 +355,9 @@ pub(crate) fn run_columns(
         };
         let mut outcomes = run_outcomes(scenario, &options, progress)?;
         Ok(outcomes.remove(0).statistics)
-    });
-    let runs: Vec<Statistics> = runs.into_iter().collect::<Result<_, RunError>>()?;
+    })
+    .into_iter()
+    .collect::<Result<_, RunError>>()?;
     let mut runs = runs.into_iter();
     Ok((0..pairs.len())
         .map(|_| runs.by_ref().take(seed_count as usize).collect())
@@ -356,10 +365,12 @@ pub(crate) fn run_columns(
 }
 
 fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -> Vec<Cell> {
-    let values = columns.iter().map(|runs| -> Vec<Option<f64>> {
-        runs.iter().map(|run| metric.of(run, subject?)).collect()
-    });
-    let values: Vec<Vec<Option<f64>>> = values.collect();
+    let values: Vec<Vec<Option<f64>>> = columns
+        .iter()
+        .map(|runs| -> Vec<Option<f64>> {
+            runs.iter().map(|run| metric.of(run, subject?)).collect()
+        })
+        .collect();
     let whole = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
     let first = values.first().and_then(|values| whole(values));
     values

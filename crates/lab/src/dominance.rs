@@ -251,8 +251,9 @@ pub fn measure(
         let flows = outcomes
             .iter()
             .flat_map(|outcome| &outcome.statistics.flows);
-        let ratios = flows.map(|flow| flow.frames.decodable_on_time_ratio.unwrap_or(0.0));
-        let ratios: Vec<f64> = ratios.collect();
+        let ratios: Vec<f64> = flows
+            .map(|flow| flow.frames.decodable_on_time_ratio.unwrap_or(0.0))
+            .collect();
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         Ok((*variant, 100.0 * mean))
     });
@@ -265,11 +266,13 @@ pub fn measure(
 /// Returns the verdicts on all properties over these networks.
 pub fn judge(networks: &[Figures]) -> Vec<Verdict> {
     let verdict = |property: &Property| {
-        let shortfalls = networks.iter().filter_map(|figures| {
-            let shortfall = property.shortfall(figures)?;
-            Some((shortfall, figures.number))
-        });
-        let shortfalls: Vec<(f64, u64)> = shortfalls.collect();
+        let shortfalls: Vec<(f64, u64)> = networks
+            .iter()
+            .filter_map(|figures| {
+                let shortfall = property.shortfall(figures)?;
+                Some((shortfall, figures.number))
+            })
+            .collect();
         let sum: f64 = shortfalls.iter().map(|(points, _)| points).sum();
         let violations = shortfalls.iter().filter(|(points, _)| *points > TOLERANCE);
         Verdict {

@@ -159,8 +159,10 @@ impl Episode {
             return Err(EpisodeError::Step(step));
         }
         let mut scenario = with_starts(scenario, Seed(seed));
-        let spec = scenario.flows.get_mut(flow);
-        let spec = spec.ok_or(EpisodeError::NoMedia { flow })?;
+        let spec = scenario
+            .flows
+            .get_mut(flow)
+            .ok_or(EpisodeError::NoMedia { flow })?;
         let path_count = spec.paths.len();
         steering.check(path_count)?;
         let FlowKind::Media(media) = &mut spec.kind else {

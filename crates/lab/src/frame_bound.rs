@@ -98,8 +98,12 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     };
     let loads = loads(&frame_log.frames, u32::from(media.config.fragment_bytes));
     let shares = FluidModel::of(scenario, spec).shares_in_time(&loads, deadline);
-    let judged = frame_log.frames.iter().zip(&loads).zip(shares);
-    let judged = judged.filter(|((frame, _), _)| is_judged(frame));
+    let judged = frame_log
+        .frames
+        .iter()
+        .zip(&loads)
+        .zip(shares)
+        .filter(|((frame, _), _)| is_judged(frame));
     let (mut carried, mut wire_bytes) = (0.0, 0.0);
     for ((_, load), share) in judged {
         carried += share * load.wire_bytes as f64;
@@ -178,8 +182,11 @@ fn has_cross_traffic(scenario: &Scenario, flow: usize) -> bool {
     };
     let own = routes(&scenario.flows[flow]);
     let is_own = |link: &usize| own.iter().any(|route| route.forward.contains(link));
-    let others = scenario.flows.iter().enumerate();
-    let mut others = others.filter(|(other, _)| *other != flow);
+    let mut others = scenario
+        .flows
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != flow);
     others.any(|(_, other)| {
         let mut links = routes(other)
             .into_iter()

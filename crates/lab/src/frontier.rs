@@ -126,12 +126,13 @@ pub fn frontier(
         let points = family.points.iter();
         points.filter_map(|point| Some((family.name.clone(), point.first()?)))
     });
-    let points = names.zip(runs.chunks(columns.len().max(1)));
-    let points = points.map(|((family, scenario), runs)| FrontierPoint {
-        family,
-        scenario: scenario.name.clone(),
-        cells: judged(runs.iter().map(|runs| measured(scenario, runs)).collect()),
-    });
+    let points = names
+        .zip(runs.chunks(columns.len().max(1)))
+        .map(|((family, scenario), runs)| FrontierPoint {
+            family,
+            scenario: scenario.name.clone(),
+            cells: judged(runs.iter().map(|runs| measured(scenario, runs)).collect()),
+        });
     Ok(Frontier {
         columns: columns.to_vec(),
         seed_count,
@@ -278,11 +279,13 @@ fn judged(mut cells: Vec<FrontierCell>) -> Vec<FrontierCell> {
 }
 
 fn on_frontier(cells: &[FrontierCell], delays_ms: fn(&FrontierCell) -> &[f64]) -> Vec<bool> {
-    let trades = cells.iter().map(|cell| Trade {
-        delays_ms: delays_ms(cell),
-        goodputs: &cell.goodputs_bits_per_second,
-    });
-    let trades: Vec<Trade<'_>> = trades.collect();
+    let trades: Vec<Trade<'_>> = cells
+        .iter()
+        .map(|cell| Trade {
+            delays_ms: delays_ms(cell),
+            goodputs: &cell.goodputs_bits_per_second,
+        })
+        .collect();
     trades
         .iter()
         .map(|one| !trades.iter().any(|other| dominates(other, one)))

@@ -207,8 +207,10 @@ fn panels<R: Read>(
         ("Queues", "kB", queues),
         ("Delay of frames", "ms", frame_lines(&frames)),
     ];
-    let points = panels.iter().flat_map(|(.., lines)| lines);
-    let points = points.flat_map(|line| &line.points);
+    let points = panels
+        .iter()
+        .flat_map(|(.., lines)| lines)
+        .flat_map(|line| &line.points);
     let end = points.fold(0.0_f64, |end, (x, _)| end.max(*x));
     let mut subjects: Vec<String> = Vec::new();
     let panels = panels.map(|(title, unit, mut lines)| {
@@ -233,11 +235,13 @@ fn panels<R: Read>(
 fn colour(lines: &mut [Line], subjects: &mut Vec<String>) {
     for line in lines {
         let subject = line.label.strip_suffix(GIVEN_UP).unwrap_or(&line.label);
-        let index = subjects.iter().position(|known| known == subject);
-        let index = index.unwrap_or_else(|| {
-            subjects.push(subject.to_owned());
-            subjects.len() - 1
-        });
+        let index = subjects
+            .iter()
+            .position(|known| known == subject)
+            .unwrap_or_else(|| {
+                subjects.push(subject.to_owned());
+                subjects.len() - 1
+            });
         line.colour = Some(COLOURS[index % COLOURS.len()]);
     }
 }

@@ -166,7 +166,7 @@ pub fn run(
 
 /// Returns the report of finished runs.
 pub fn report(scenario: &Scenario, outcomes: &[Outcome]) -> Report {
-    let expectations = scenario
+    let expectations: Vec<ExpectationReport> = scenario
         .expectations
         .iter()
         .enumerate()
@@ -175,8 +175,8 @@ pub fn report(scenario: &Scenario, outcomes: &[Outcome]) -> Report {
                 .iter()
                 .map(|outcome| expectation.value(&outcome.expected[index]));
             judge(scenario, expectation, values.collect())
-        });
-    let expectations: Vec<ExpectationReport> = expectations.collect();
+        })
+        .collect();
     Report {
         schema: SCHEMA,
         scenario: ScenarioReport {

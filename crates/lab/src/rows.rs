@@ -167,22 +167,26 @@ pub struct RunExpectation {
 impl RunExpectation {
     /// Returns every expectation of a scenario in one of its runs.
     pub fn all(scenario: &Scenario, outcome: &Outcome) -> Vec<RunExpectation> {
-        let all = scenario.expectations.iter().zip(&outcome.expected);
-        let all = all.map(|(expectation, statistics)| {
-            let value = expectation.value(statistics);
-            let judged = judge(scenario, expectation, vec![value]);
-            RunExpectation {
-                metric: judged.metric.to_owned(),
-                subject: judged.subject,
-                min: judged.min,
-                max: judged.max,
-                from_s: judged.from_s,
-                to_s: judged.to_s,
-                outside_s: judged.outside_s,
-                value,
-                is_met: judged.is_met,
-            }
-        });
+        let all =
+            scenario
+                .expectations
+                .iter()
+                .zip(&outcome.expected)
+                .map(|(expectation, statistics)| {
+                    let value = expectation.value(statistics);
+                    let judged = judge(scenario, expectation, vec![value]);
+                    RunExpectation {
+                        metric: judged.metric.to_owned(),
+                        subject: judged.subject,
+                        min: judged.min,
+                        max: judged.max,
+                        from_s: judged.from_s,
+                        to_s: judged.to_s,
+                        outside_s: judged.outside_s,
+                        value,
+                        is_met: judged.is_met,
+                    }
+                });
         all.collect()
     }
 }

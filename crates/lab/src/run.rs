@@ -155,8 +155,9 @@ pub fn run_outcomes(
             _ => folder.join(format!("seed-{seed}")),
         };
         let trace = options.trace.as_ref();
-        let files = trace.map(|(path, trace)| CsvFiles::create(&folder(path), *trace));
-        let mut files = files.transpose()?;
+        let mut files = trace
+            .map(|(path, trace)| CsvFiles::create(&folder(path), *trace))
+            .transpose()?;
         let set_up = SetUp {
             sink: files.as_mut().map(|files| files as &mut dyn TraceSink),
             series_interval: options.series_interval,

@@ -172,8 +172,10 @@ fn read_document(
     files: Files<'_>,
     algorithms: &Algorithms,
 ) -> Result<Scenario, ScenarioError> {
-    let name = Path::new(file).file_stem().unwrap_or_default();
-    let name = name.to_string_lossy();
+    let name = Path::new(file)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
     let root = replicas::resolved(document.root());
     let scenario = root.and_then(|root| read(&root, &name, files, algorithms));
     scenario.map_err(|mistake| document.error(mistake))

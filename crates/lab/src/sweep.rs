@@ -59,13 +59,16 @@ pub fn run_sweep(
     options: &RunOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<SweepReport, RunError> {
-    let jobs = points.iter().enumerate().flat_map(|(index, point)| {
-        options
-            .seeds
-            .iter()
-            .map(move |seed| (index, &point.scenario, *seed))
-    });
-    let jobs: Vec<(usize, &Scenario, u64)> = jobs.collect();
+    let jobs: Vec<(usize, &Scenario, u64)> = points
+        .iter()
+        .enumerate()
+        .flat_map(|(index, point)| {
+            options
+                .seeds
+                .iter()
+                .map(move |seed| (index, &point.scenario, *seed))
+        })
+        .collect();
     if let Some((folder, _)) = &options.trace {
         index::write(folder, points, &options.seeds)?;
     }
@@ -87,7 +90,7 @@ pub fn run_sweep(
     for ((index, ..), result) in jobs.iter().zip(results) {
         outcomes[*index].extend(result?);
     }
-    let points = points
+    let points: Vec<PointReport> = points
         .iter()
         .zip(&outcomes)
         .map(|(point, outcomes)| PointReport {
@@ -101,8 +104,8 @@ pub fn run_sweep(
                 })
                 .collect(),
             report: report(&point.scenario, outcomes),
-        });
-    let points: Vec<PointReport> = points.collect();
+        })
+        .collect();
     Ok(SweepReport {
         schema: SWEEP_SCHEMA,
         is_as_expected: points.iter().all(|point| point.report.is_as_expected),
@@ -159,8 +162,8 @@ fn columns(report: &SweepReport) -> Vec<Column> {
         .filter(|entry| {
             let is_of_link = entry.metric == "utilisation";
             is_usual(entry.metric) && (entry.subject.is_none() || is_of_link)
-        });
-    let usual = usual.map(|entry| (entry.metric, entry.subject.clone()));
+        })
+        .map(|entry| (entry.metric, entry.subject.clone()));
     let mut columns: Vec<Column> = Vec::new();
     for column in expected.chain(usual) {
         let is_measured = reports().any(|report| value(report, &column).is_some());

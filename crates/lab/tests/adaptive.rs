@@ -32,12 +32,13 @@ length = "181 s"
 
 fn watched(overrides: &[&str]) -> (AdaptiveStatistics, Vec<(&'static str, Option<f64>)>, u64) {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("viewer.toml", NETWORK, &overrides);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario::parse("viewer.toml", NETWORK, &overrides)
+        .unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let statistics = &report.runs[0].statistics;
-    let values = METRICS.iter();
-    let values = values.map(|metric| (metric.name, metric.of(statistics, Subject::Flow(0))));
+    let values = METRICS
+        .iter()
+        .map(|metric| (metric.name, metric.of(statistics, Subject::Flow(0))));
     let flow = &statistics.flows[0];
     (flow.adaptive.unwrap(), values.collect(), flow.transfers)
 }

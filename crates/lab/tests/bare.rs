@@ -10,8 +10,8 @@ fn statistics(file: &str, endpoint: &str, settings: &[&str]) -> Statistics {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut all = vec![format!("flow-defaults.endpoint={endpoint}")];
     all.extend(settings.iter().map(|setting| (*setting).to_owned()));
-    let scenario = Scenario::load(&folder.join(file), &all);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::load(&folder.join(file), &all).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     report.runs[0].statistics.clone()
 }

@@ -101,8 +101,7 @@ fn every_form_has_every_cell() {
 /// Returns the subjects of a metric's rows by scenario, and whether anything was measured.
 fn subjects(metric: &str) -> Vec<(String, String, bool)> {
     let columns = Column::product(&texts(&["fixed"]), &[]);
-    let other = TINY.replace("ours", "theirs");
-    let other = other.replace(
+    let other = TINY.replace("ours", "theirs").replace(
         "{ name = \"company\"",
         "{ kind = \"bulk\", name = \"company\"",
     );
@@ -182,8 +181,11 @@ fn any_key_of_the_first_flow_can_vary() {
     let scenarios = [of_columns("a", &columns)];
     let metrics = texts(&["throughput.ours-1", "throughput.company"]);
     let comparison = compare(&scenarios, &columns, &metrics, 2, 0, &|_| ()).unwrap();
-    let means = comparison.rows[0].cells.iter();
-    let means: Vec<f64> = means.map(|cell| cell.estimate.unwrap().mean).collect();
+    let means: Vec<f64> = comparison.rows[0]
+        .cells
+        .iter()
+        .map(|cell| cell.estimate.unwrap().mean)
+        .collect();
     // At 200 kbit/s frames are given up, and the receiver learns of these beside the rate.
     for (mean, rate) in means.iter().zip([200e3, 400e3]) {
         assert!((mean / rate - 1.0).abs() < 0.06, "{means:?}");
@@ -216,8 +218,9 @@ fn every_point_of_a_sweep_has_rows_of_its_own() {
     let scenarios = Column::points(&columns, load).unwrap();
     let metrics = texts(&["throughput.ours-1"]);
     let comparison = compare(&scenarios, &columns, &metrics, 1, 0, &|_| ()).unwrap();
-    let rows = comparison.rows.iter();
-    let rows: Vec<_> = rows
+    let rows: Vec<_> = comparison
+        .rows
+        .iter()
         .map(|row| (row.scenario.as_str(), row.cells[0].estimate.unwrap().mean))
         .collect();
     assert_eq!(rows.len(), 2);

@@ -71,7 +71,9 @@ fn the_bar_of_row_6b_is_93_percent_of_what_the_capacities_allow() {
     let scenario = Scenario::load(&path, &[]).unwrap();
     let bound = carried_share(&scenario, 0, 1).unwrap();
     let mut expected = scenario.expectations.iter();
-    let bar = expected.find(|one| one.metric.name == "frames-decodable-on-time");
-    let bar = bar.and_then(|one| one.min).unwrap();
+    let bar = expected
+        .find(|one| one.metric.name == "frames-decodable-on-time")
+        .and_then(|one| one.min)
+        .unwrap();
     assert!((bar - 0.93 * bound).abs() < 0.001, "{bar} {bound}");
 }

@@ -67,8 +67,8 @@ fn runs(flows: &[(&str, &[&str])], settings: &[&str], seed_count: u64) -> Runs {
 
 fn run_text(text: &str, settings: &[&str], seed_count: u64) -> Runs {
     let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("coupled.toml", text, &settings);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::parse("coupled.toml", text, &settings).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(seed_count), &|_| ()).unwrap();
     let runs = report.runs.into_iter().map(|run| run.statistics.flows);
     runs.collect()
@@ -218,11 +218,15 @@ fn property_wvegas_keeps_ten_packets_queued_on_all_links_together() {
     let flow = flow("wvegas", &["near", "far"], &[]);
     assert_eq!(flow.traffic.packets_dropped, 0);
     // 1.2 ms to send a packet.
-    let queued = flow.paths.iter().zip([10.0, 50.0]).map(|(path, delay)| {
-        let mean = path.traffic.delay_ms.expect("packets have arrived").mean;
-        (mean - delay) / 1.2 - 1.0
-    });
-    let queued: f64 = queued.sum();
+    let queued: f64 = flow
+        .paths
+        .iter()
+        .zip([10.0, 50.0])
+        .map(|(path, delay)| {
+            let mean = path.traffic.delay_ms.expect("packets have arrived").mean;
+            (mean - delay) / 1.2 - 1.0
+        })
+        .sum();
     assert!((5.0..=15.0).contains(&queued), "{queued}");
     let rates = path_rates(&flow);
     assert!(rates.iter().all(|rate| *rate > 9.7), "{rates:?}");

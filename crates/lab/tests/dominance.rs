@@ -35,8 +35,10 @@ fn shortfalls_stay_within_their_budgets() {
     });
     let verdicts = judge(&networks);
     for (name, mean, largest) in BUDGETS {
-        let verdict = verdicts.iter().find(|one| one.property.name == name);
-        let verdict = verdict.unwrap();
+        let verdict = verdicts
+            .iter()
+            .find(|one| one.property.name == name)
+            .unwrap();
         println!(
             "{name}: {:.2} on average, {:?}",
             verdict.mean, verdict.worst

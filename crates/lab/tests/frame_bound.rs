@@ -21,8 +21,7 @@ fn files() -> Vec<PathBuf> {
 
 fn delays(file: &Path, scheduler: &str) -> FrameDelays {
     let scheduler = format!("flow-defaults.scheduler={scheduler}");
-    let scenario = Scenario::load(file, &[scheduler]);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario::load(file, &[scheduler]).unwrap_or_else(|error| panic!("{error}"));
     let flow = main_flow(&scenario).expect("a camera");
     frame_delays(&scenario, flow, 1).unwrap()
 }

@@ -130,8 +130,8 @@ fn the_frontier_is_written_as_text_json_and_a_panel_for_each_family() {
 fn every_point_of_a_sweep_is_a_point_of_the_frontier() {
     let names = ["fixed".to_owned()];
     let columns = Column::product(&names, &[]);
-    let text = format!("{ALONE}\n[sweep]\n\"links.there.queue\" = [\"100 ms\", \"1 s\"]\n");
-    let text = text.replace("12 s", "2 s");
+    let text = format!("{ALONE}\n[sweep]\n\"links.there.queue\" = [\"100 ms\", \"1 s\"]\n")
+        .replace("12 s", "2 s");
     let points = Column::points(&columns, |overrides| {
         Point::parse("a.toml", &text, overrides)
     });

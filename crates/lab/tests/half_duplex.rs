@@ -29,8 +29,8 @@ overhead = "62 B"
 delayed-ack = "40 ms"
 "#
     );
-    let scenario = Scenario::parse("air.toml", &text, &[]);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::parse("air.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let mut report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let flow = report.runs.remove(0).statistics.flows.remove(0);
     flow.goodput_bits_per_second * 1e-6

@@ -33,8 +33,8 @@ delayed-ack = "40 ms"
 min-rto = "200 ms"
 "#
     );
-    let scenario = Scenario::parse("linux.toml", &text, &[]);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::parse("linux.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let mut report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     report.runs.remove(0).statistics
 }

@@ -42,8 +42,12 @@ const SOURCES: [&str; 3] = [
 /// Returns the rates of Wi-Fi and LTE in that time, in bit/s.
 fn carried(overrides: &[&str], from: &str, to: &str) -> (f64, f64) {
     let window = format!("statistics={{from=\"{from}\",to=\"{to}\"}}");
-    let overrides = overrides.iter().copied().chain([&*window]);
-    let overrides: Vec<String> = overrides.map(str::to_owned).collect();
+    let overrides: Vec<String> = overrides
+        .iter()
+        .copied()
+        .chain([&*window])
+        .map(str::to_owned)
+        .collect();
     let scenario = Scenario::parse("test.toml", BED, &overrides).unwrap();
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let links = &report.runs[0].statistics.links;

@@ -34,8 +34,12 @@ fn report(path: &Path, settings: &[(&str, &str)]) -> Report {
 fn no_mtu_costs_a_frame() {
     for path in rows() {
         let report = report(&path, &[]);
-        let broken = report.expectations.iter().filter(|one| !one.is_met);
-        let broken: Vec<_> = broken.map(|one| (&one.metric, &one.values)).collect();
+        let broken: Vec<_> = report
+            .expectations
+            .iter()
+            .filter(|one| !one.is_met)
+            .map(|one| (&one.metric, &one.values))
+            .collect();
         assert!(broken.is_empty(), "{}: {broken:?}", path.display());
         assert!(report.expectations.len() >= 3);
     }

@@ -41,8 +41,8 @@ paths = ["only"]
 
 fn report(text: &str, settings: &[&str], options: &RunOptions) -> Report {
     let settings: Vec<String> = settings.iter().map(|&it| it.to_owned()).collect();
-    let scenario = Scenario::parse("test.toml", text, &settings);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::parse("test.toml", text, &settings).unwrap_or_else(|error| panic!("{error}"));
     run(&scenario, options, &|_| ()).unwrap()
 }
 

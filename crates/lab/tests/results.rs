@@ -109,8 +109,9 @@ fn worst(row: &str) -> (f64, f64) {
         .split_whitespace()
         .collect();
     let number = |at: usize| words[at].parse::<f64>().ok();
-    let pairs = (1..words.len() - 1).filter(|at| words[*at] == "/");
-    let mut pairs = pairs.filter_map(|at| Some((number(at - 1)?, number(at + 1)?)));
+    let mut pairs = (1..words.len() - 1)
+        .filter(|at| words[*at] == "/")
+        .filter_map(|at| Some((number(at - 1)?, number(at + 1)?)));
     // Behind the median.
     pairs.nth(1).expect("median, then worst")
 }

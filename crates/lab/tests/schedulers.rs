@@ -43,10 +43,13 @@ const FRAGMENTS: u64 = 10;
 /// Returns the measurements of the camera of [`BED`] with these settings, by the first seed.
 fn camera(scheduler: &str, settings: &[&str]) -> FlowStatistics {
     let scheduler = format!("flows.0.scheduler={scheduler}");
-    let settings = settings.iter().map(|text| (*text).to_owned());
-    let settings: Vec<String> = settings.chain([scheduler]).collect();
-    let scenario = Scenario::parse("test.toml", BED, &settings);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let settings: Vec<String> = settings
+        .iter()
+        .map(|text| (*text).to_owned())
+        .chain([scheduler])
+        .collect();
+    let scenario =
+        Scenario::parse("test.toml", BED, &settings).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     report.runs[0].statistics.flows[0].clone()
 }

@@ -44,10 +44,13 @@ fn camera(scheduler: &str, rate: u64, fps: u64, settings: &[&str]) -> FlowStatis
     let scheduler = format!("flows.0.scheduler={scheduler}");
     let source =
         format!("flows.0.source={{ kind = \"cbr\", rate = \"{rate} Mbit/s\", fps = {fps} }}");
-    let settings = settings.iter().map(|text| (*text).to_owned());
-    let settings: Vec<String> = settings.chain([scheduler, source]).collect();
-    let scenario = Scenario::parse("test.toml", BED, &settings);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let settings: Vec<String> = settings
+        .iter()
+        .map(|text| (*text).to_owned())
+        .chain([scheduler, source])
+        .collect();
+    let scenario =
+        Scenario::parse("test.toml", BED, &settings).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     report.runs[0].statistics.flows[0].clone()
 }

@@ -36,12 +36,12 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> 
                 .flat_map(|all| of(all, value, at))
                 .collect(),
             "anyOf" => {
-                let each = rule
+                let each: Vec<Vec<String>> = rule
                     .as_array()
                     .unwrap()
                     .iter()
-                    .map(|any| of(any, value, at));
-                let each: Vec<Vec<String>> = each.collect();
+                    .map(|any| of(any, value, at))
+                    .collect();
                 let is_met = each.iter().any(Vec::is_empty);
                 if is_met { Vec::new() } else { each.concat() }
             }
@@ -253,8 +253,7 @@ fn the_reader_and_the_schema_know_the_same_keys_of_every_table() {
     tables(&example, "", &mut pointers);
     let mut compared = 0;
     for pointer in pointers {
-        let error = Point::parse("every.toml", &with_unknown_key(&pointer), &[]);
-        let error = error
+        let error = Point::parse("every.toml", &with_unknown_key(&pointer), &[])
             .map(|_| pointer.clone())
             .expect_err("an unknown key is read");
         let error = error.to_string();

@@ -50,8 +50,11 @@ fn a_flow_more_at_the_front_changes_no_other_under_the_same_seed() {
     ];
     let of_flows = newcomers.map(|newcomer| {
         let report = report(&scenario(newcomer, &[]), 1);
-        let flows = report.runs[0].statistics.flows.iter();
-        let flows = flows.filter(|flow| flow.name != "new");
+        let flows = report.runs[0]
+            .statistics
+            .flows
+            .iter()
+            .filter(|flow| flow.name != "new");
         flows.map(|flow| format!("{flow:?}")).collect::<Vec<_>>()
     });
     assert_eq!(of_flows[0].len(), 2);

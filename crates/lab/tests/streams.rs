@@ -15,8 +15,7 @@ fn run_seeds(scenario: &Scenario, seed_count: u64) -> Report {
 /// Returns the mean of a metric over all seeds.
 fn mean(report: &Report, metric: &str, subject: Subject) -> f64 {
     let metric = METRICS.iter().find(|known| known.name == metric).unwrap();
-    let values = report.runs.iter();
-    let values = values.map(|run| {
+    let values = report.runs.iter().map(|run| {
         metric
             .of(&run.statistics, subject)
             .expect("it was measured")

@@ -122,8 +122,9 @@ fn more_lines_than_colours_become_panels_of_their_own() {
     let rates = r#"sweep.flows.0.rate=["1 Mbit/s","2 Mbit/s","3 Mbit/s"]"#;
     let short = "duration=1 s";
     let queues = |count: usize| {
-        let sizes = (1..=count).map(|size| format!("\"{} ms\"", 10 * size));
-        let sizes: Vec<String> = sizes.collect();
+        let sizes: Vec<String> = (1..=count)
+            .map(|size| format!("\"{} ms\"", 10 * size))
+            .collect();
         format!("sweep.\"links.up.queue\"=[{}]", sizes.join(","))
     };
     let one = drawn(&[short, rates, &queues(4)]).unwrap();

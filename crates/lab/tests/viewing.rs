@@ -29,8 +29,8 @@ source = "cbr"
 fn statistics(flow: &str, overrides: &[&str]) -> Statistics {
     let text = format!("{NETWORK}[[flows]]\n{flow}");
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("test.toml", &text, &overrides);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::parse("test.toml", &text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     report.runs[0].statistics.clone()
 }
@@ -280,8 +280,8 @@ fn played(film: &str, settings: &str, overrides: &[&str]) -> Result<Statistics, 
     let flow = format!("[[flows]]\npaths = [\"near\"]\nstop = \"10 s\"\n{source}");
     let file = folder.path().join("test.toml").display().to_string();
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse(&file, &format!("{NETWORK}{flow}"), &overrides);
-    let scenario = scenario.map_err(|error| error.to_string())?;
+    let scenario = Scenario::parse(&file, &format!("{NETWORK}{flow}"), &overrides)
+        .map_err(|error| error.to_string())?;
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     Ok(report.runs[0].statistics.clone())
 }

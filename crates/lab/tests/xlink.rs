@@ -35,8 +35,8 @@ buffer = "4 s"
 /// Returns the viewer's experience, and the counts of reinjected and of sent packets.
 fn watched(overrides: &[&str]) -> (AdaptiveStatistics, u64, u64) {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("xlink.toml", NETWORK, &overrides);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario = Scenario::parse("xlink.toml", NETWORK, &overrides)
+        .unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let flow = &report.runs[0].statistics.flows[0];
     let sent = |is_counted: fn(&str) -> bool| {

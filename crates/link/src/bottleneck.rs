@@ -122,8 +122,9 @@ impl Bottleneck {
             .as_ref()
             .map_or(now, |service| service.ends_at);
         self.queue.for_each(&mut |packet| {
-            let starts_at = next_at.take();
-            let starts_at = starts_at.unwrap_or_else(|| transmitter.start_at(free_at, false));
+            let starts_at = next_at
+                .take()
+                .unwrap_or_else(|| transmitter.start_at(free_at, false));
             free_at = transmitter.end_at(starts_at, packet.size_bytes);
             leave(packet, free_at);
         });

@@ -27,8 +27,7 @@ fn driven(
     let mut departures = drive(&mut link, &arrivals);
     departures.sort();
     assert_eq!(link.held_packets(), 0);
-    let dropped = drain_dropped(&mut link);
-    let mut dropped: Vec<_> = dropped
+    let mut dropped: Vec<_> = drain_dropped(&mut link)
         .iter()
         .map(|drop| (drop.at, drop.packet.id))
         .collect();

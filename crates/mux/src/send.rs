@@ -168,8 +168,10 @@ impl SendHalf {
             return None;
         }
         let room = max_bytes.saturating_sub(MAX_HEADER_BYTES).max(1);
-        let credit = self.max_offset.saturating_sub(self.offset);
-        let credit = credit.min(session_credit);
+        let credit = self
+            .max_offset
+            .saturating_sub(self.offset)
+            .min(session_credit);
         let length = self.queued_bytes.min(room).min(credit as usize);
         let is_last = self.state == State::Ending && length == self.queued_bytes;
         let header = Message::Data {

@@ -465,8 +465,10 @@ fn what_is_shared_is_taken_as_far_as_there_is_room_and_sent_without_a_copy() {
     assert_eq!(left, written[room..]);
     assert_eq!(pair.client().write_shared(id, &mut left), Poll::Pending);
     let mut head = Vec::new();
-    let first = pair.client().next_message(MESSAGE_BYTES, &mut head);
-    let first = first.expect("data");
+    let first = pair
+        .client()
+        .next_message(MESSAGE_BYTES, &mut head)
+        .expect("data");
     assert_eq!(first.as_ptr(), written.as_ptr());
     head.extend_from_slice(&first);
     assert_eq!(pair.server().handle_message(head.into()), Ok(()));

@@ -23,9 +23,9 @@ pub(super) fn charts(values: &[Measured]) -> Vec<Chart> {
 
 fn chart(values: &[Measured], unit: Unit) -> Option<Chart> {
     let printed = values.iter().filter(|value| value.unit == unit);
-    let pairs =
-        printed.filter_map(|value| Some((value, value.published?, value.samples.spread()?)));
-    let pairs: Vec<_> = pairs.collect();
+    let pairs: Vec<_> = printed
+        .filter_map(|value| Some((value, value.published?, value.samples.spread()?)))
+        .collect();
     if pairs.len() < LEAST_NUMBERS {
         return None;
     }
@@ -69,8 +69,7 @@ fn chart(values: &[Measured], unit: Unit) -> Option<Chart> {
 /// Returns the common end of all names behind their last colon, and the names without it.
 fn named<'a>(names: impl Iterator<Item = &'a str>) -> (Option<&'a str>, Vec<String>) {
     let names: Vec<&str> = names.collect();
-    let ends = names.iter().map(|name| name.rsplit_once(": "));
-    let ends: Option<Vec<(&str, &str)>> = ends.collect();
+    let ends: Option<Vec<(&str, &str)>> = names.iter().map(|name| name.rsplit_once(": ")).collect();
     match ends {
         Some(ends) if ends.iter().all(|(_, end)| *end == ends[0].1) => {
             let starts = ends.iter().map(|(start, _)| (*start).to_owned());

@@ -30,8 +30,10 @@ impl Evidence {
             .iter()
             .map(|expectation| {
                 let subject = subject_name(scenario, expectation.subject);
-                let name = [Some(expectation.metric.name), subject.as_deref()];
-                let name: Vec<&str> = name.into_iter().flatten().collect();
+                let name: Vec<&str> = [Some(expectation.metric.name), subject.as_deref()]
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 (name.join("."), expectation.clone())
             })
             .collect();
@@ -47,8 +49,12 @@ impl Evidence {
                     .iter()
                     .all(|other| other.trace_hash == first.trace_hash)
         };
-        let alike = self.cases.iter().filter(|(_, case)| is_alike(case));
-        let alike: Vec<String> = alike.map(|(name, _)| name.clone()).collect();
+        let alike: Vec<String> = self
+            .cases
+            .iter()
+            .filter(|(_, case)| is_alike(case))
+            .map(|(name, _)| name.clone())
+            .collect();
         match alike.len() {
             0 => WithoutChance::None,
             count if count == self.cases.len() => WithoutChance::All,

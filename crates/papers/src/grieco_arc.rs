@@ -68,8 +68,8 @@ const TFRC_15_NAME: &str = "TFRC, c = 1.5";
 
 /// Returns the multihop scenario with this number of hops.
 fn multihop(name: impl Into<String>, c1: &str, cross: &str, hops: u8) -> Case {
-    let case = Case::new(name, "grieco-arc/multihop.toml", MULTIHOP);
-    let case = case.set("links.hop.count", &hops.to_string());
+    let case = Case::new(name, "grieco-arc/multihop.toml", MULTIHOP)
+        .set("links.hop.count", &hops.to_string());
     let case = controlled(case, 0, c1);
     controlled(controlled(case, 1, cross), 2, cross)
 }
@@ -90,8 +90,12 @@ fn controlled(case: Case, place: usize, controller: &str) -> Case {
 /// Returns the useful bits per second on the wire over the scenario's statistics window: all bytes
 /// of a rate-based flow that arrived, and a stream's bytes in order.
 fn goodput(run: &RunRecord, name: &str) -> f64 {
-    let flow = run.statistics.flows.iter().find(|flow| flow.name == name);
-    let flow = flow.unwrap_or_else(|| panic!("no flow is called {name:?}"));
+    let flow = run
+        .statistics
+        .flows
+        .iter()
+        .find(|flow| flow.name == name)
+        .unwrap_or_else(|| panic!("no flow is called {name:?}"));
     if flow.controller == "reno" {
         flow.goodput_bits_per_second * 1500.0 / 1460.0
     } else {

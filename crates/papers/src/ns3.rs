@@ -153,8 +153,8 @@ fn judge(evidence: &Evidence, reference: &Reference) -> Judgement {
         "Jain's index of the goodputs, 100-300 s",
         Unit::Number,
         jain,
-    );
-    let jain = jain.beside(published);
+    )
+    .beside(published);
     [&delay, &loss, &jain]
         .into_iter()
         .for_each(|value| judgement.report(value));

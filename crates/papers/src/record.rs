@@ -170,8 +170,12 @@ impl RunRecord {
     /// # Panics
     /// Panics if the scenario has no such link.
     pub fn utilisation(&self, link: &str, span: Span) -> f64 {
-        let found = self.series().links.iter().find(|other| other.name == link);
-        let found = found.unwrap_or_else(|| panic!("no link is called {link:?}"));
+        let found = self
+            .series()
+            .links
+            .iter()
+            .find(|other| other.name == link)
+            .unwrap_or_else(|| panic!("no link is called {link:?}"));
         self.sum(&found.busy_nanos, span) / 1e9 / (span.1 - span.0)
     }
 

@@ -60,10 +60,10 @@ pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
 /// with the paper's algorithm, the strongest control of ours. `None` if nothing was run as
 /// published.
 pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'static str>)> {
-    let measured = findings
+    let measured: Vec<&Finding> = findings
         .iter()
-        .filter(|found| found.claim.basis == Basis::Measured && found.as_published.is_some());
-    let measured: Vec<&Finding> = measured.collect();
+        .filter(|found| found.claim.basis == Basis::Measured && found.as_published.is_some())
+        .collect();
     let holding = measured
         .iter()
         .filter(|found| found.judged.verdict == Verdict::Holds);

@@ -165,8 +165,7 @@ impl Study {
         let mut runs = Vec::new();
         for case in cases {
             let mut key = case.key();
-            let scenario = case.scenario();
-            let mut scenario = scenario.map_err(|source| StudyError::Scenario {
+            let mut scenario = case.scenario().map_err(|source| StudyError::Scenario {
                 id: claim.id,
                 source,
             })?;
@@ -345,8 +344,9 @@ impl Study {
         let (seed_count, is_all) = look.most_seeds_of(item.cases);
         let is_sure = look.is_last || is_all;
         let is_settled = is_sure || judgement.without_chance == WithoutChance::All || {
-            let alone = (0..look.seeds as usize).map(|at| (item.claim.judge)(&evidence.alone(at)));
-            let alone: Vec<Judgement> = alone.collect();
+            let alone: Vec<Judgement> = (0..look.seeds as usize)
+                .map(|at| (item.claim.judge)(&evidence.alone(at)))
+                .collect();
             is_settled(&judgement, &alone)
         };
         Ok(is_settled.then(|| Judged::new(judgement, seed_count, runs)))

@@ -81,10 +81,11 @@ fn no_claim_holds(claims: impl Iterator<Item = &'static Claim>, swaps: &[Swap<'_
     let ours = of(Swap::default());
     let swapped: Vec<Vec<Finding>> = swaps.iter().map(|swap| of(*swap)).collect();
     for (place, ours) in ours.iter().enumerate() {
-        let unmoved = swapped
+        let unmoved: Vec<Pairs> = swapped
             .iter()
-            .map(|swapped| not_moved(ours, &swapped[place]));
-        let unmoved: Vec<Pairs> = unmoved.flatten().collect();
+            .map(|swapped| not_moved(ours, &swapped[place]))
+            .flatten()
+            .collect();
         let has_moved = unmoved.len() < swaps.len();
         assert!(has_moved, "{:?}: {unmoved:#?}", ours.claim);
     }

@@ -173,8 +173,8 @@ fn the_code_of_a_run_is_that_of_the_laboratory() {
 /// The verdict on the paper's algorithm stands beside the different one on ours.
 #[test]
 fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
-    let study = Study::new(&named("S0-m11"), Swap::default(), Columns::Both);
-    let study = study.unwrap_or_else(|error| panic!("{error}"));
+    let study = Study::new(&named("S0-m11"), Swap::default(), Columns::Both)
+        .unwrap_or_else(|error| panic!("{error}"));
     let findings = study.findings(&options(None), &|_| ()).unwrap();
     let [finding] = &findings[..] else {
         panic!("one claim")
@@ -308,11 +308,11 @@ fn the_commands_of_the_report_repeat_its_runs() {
             .filter(|run| run.is_exact);
         let mut count = 0;
         for run in runs {
-            let words = run
+            let mut words = run
                 .command
                 .strip_prefix("anabranch-lab run scenarios/")
-                .unwrap();
-            let mut words = words.split(" --set ");
+                .unwrap()
+                .split(" --set ");
             let file = words.next().unwrap();
             let settings: Vec<String> = words
                 .map(|word| word.trim_matches('\'').to_owned())

@@ -131,11 +131,15 @@ fn is_covered(text: &str, measured: &Measured) -> bool {
             0.5 * 10_f64.powi(-digits)
         }
     };
-    let values = measured.samples.0.iter().map(|value| value * factor);
-    let mut values = values.map(|value| {
-        let slack = 1e-9;
-        (low - rounding(low) - slack..=high + rounding(high) + slack).contains(&value)
-    });
+    let mut values = measured
+        .samples
+        .0
+        .iter()
+        .map(|value| value * factor)
+        .map(|value| {
+            let slack = 1e-9;
+            (low - rounding(low) - slack..=high + rounding(high) + slack).contains(&value)
+        });
     values.all(|is_covered| is_covered)
 }
 

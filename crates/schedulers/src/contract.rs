@@ -87,21 +87,24 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
     let frame = (any_deadline(), prop::collection::vec(one, 1..40));
     frame.prop_map(|(deadline, packets)| {
         let fragment_count = packets.len() as u16;
-        let views = packets.into_iter().zip(0..);
-        let views = views.map(|((reason, importance, bytes, avoid), fragment)| {
-            let avoid: PathSet = (0..4)
-                .filter(|bit| avoid >> bit & 1 == 1)
-                .map(PathId)
-                .collect();
-            PacketView {
-                fragment_count,
-                reason,
-                importance,
-                deadline,
-                avoid,
-                ..Bed::source(fragment, bytes)
-            }
-        });
+        let views =
+            packets
+                .into_iter()
+                .zip(0..)
+                .map(|((reason, importance, bytes, avoid), fragment)| {
+                    let avoid: PathSet = (0..4)
+                        .filter(|bit| avoid >> bit & 1 == 1)
+                        .map(PathId)
+                        .collect();
+                    PacketView {
+                        fragment_count,
+                        reason,
+                        importance,
+                        deadline,
+                        avoid,
+                        ..Bed::source(fragment, bytes)
+                    }
+                });
         views.collect()
     })
 }

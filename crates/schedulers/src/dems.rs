@@ -124,8 +124,8 @@ impl Dems {
         let mut bytes_on = [0; PathId::LIMIT];
         let paths = &self.binding.paths;
         let forward = usable(paths)
-            .min_by_key(|path| path.preferred(path.rtt.latest.unwrap_or(PathView::UNKNOWN_RTT)));
-        let forward = forward.map(|path| path.id);
+            .min_by_key(|path| path.preferred(path.rtt.latest.unwrap_or(PathView::UNKNOWN_RTT)))
+            .map(|path| path.id);
         let bytes_at = |index| {
             queue
                 .packet(index)

@@ -55,8 +55,10 @@ impl SessionChoice for Linux {
         paths: &[PathView],
     ) {
         self.rates.resize(paths.len(), None);
-        let waiting = queue.iter().map(|(_, packet)| u64::from(packet.bytes));
-        let waiting: u64 = waiting.sum();
+        let waiting: u64 = queue
+            .iter()
+            .map(|(_, packet)| u64::from(packet.bytes))
+            .sum();
         self.window_bytes = session.window_bytes.map(|bytes| bytes + waiting);
     }
 

@@ -191,10 +191,12 @@ impl Mdp {
     /// Returns backlogs in bins as levels, such that each path can take another bin.
     fn levels(&self, bins: impl Iterator<Item = f64> + Clone) -> [f64; MAX_PATHS] {
         let highest = (self.table.level_count - 2) as f64;
-        let excess = bins.clone().zip(&self.table.service);
-        let excess = excess.fold(0.0_f64, |most, (bins, service)| {
-            most.max((bins - highest) * service)
-        });
+        let excess = bins
+            .clone()
+            .zip(&self.table.service)
+            .fold(0.0_f64, |most, (bins, service)| {
+                most.max((bins - highest) * service)
+            });
         let mut levels = [0.0; MAX_PATHS];
         for ((level, bins), service) in levels.iter_mut().zip(bins).zip(&self.table.service) {
             *level = (bins - excess / service).clamp(0.0, highest);

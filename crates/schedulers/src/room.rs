@@ -131,8 +131,13 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
                 self.binding.bind(index, packet, PathSet::only(id), out);
                 held = None;
             } else if self.choice.holds_alike() {
-                let most = self.binding.paths.iter().map(|path| path.sendable_bytes);
-                let most = most.max().unwrap_or_default();
+                let most = self
+                    .binding
+                    .paths
+                    .iter()
+                    .map(|path| path.sendable_bytes)
+                    .max()
+                    .unwrap_or_default();
                 let fits = |packet: &PacketView| u64::from(packet.bytes) <= most;
                 if is_own && (most == 0 || !queue.iter().any(|(_, packet)| fits(packet))) {
                     break;

@@ -206,8 +206,11 @@ impl FluidBed {
     /// Advances the time, and reports departures meanwhile to the scheduler in order.
     fn drain(&mut self, until: Instant) {
         loop {
-            let heads = self.queues.iter().enumerate();
-            let heads = heads.filter_map(|(index, queue)| Some((queue.front()?.0, index)));
+            let heads = self
+                .queues
+                .iter()
+                .enumerate()
+                .filter_map(|(index, queue)| Some((queue.front()?.0, index)));
             let Some((at, index)) = heads.min().filter(|(at, _)| *at <= until) else {
                 break;
             };

@@ -65,8 +65,10 @@ mod tests {
         for rates in [vec![3, 1], vec![9, 1], vec![5, 3, 2], vec![20, 1, 1, 1]] {
             let total: u64 = rates.iter().sum();
             for packet_count in [2, 3, 5, 16, 50] {
-                let paths = rates.iter().zip(0..);
-                let paths = paths.map(|(rate, id)| path(id, 40 + 90 * u64::from(id), *rate));
+                let paths = rates
+                    .iter()
+                    .zip(0..)
+                    .map(|(rate, id)| path(id, 40 + 90 * u64::from(id), *rate));
                 let mut bed = Bed::new(build(), paths.collect());
                 for _ in 0..240 {
                     bed.schedule(&Bed::frame(packet_count, 1000));

@@ -292,8 +292,9 @@ impl Network {
                 let packet_record = traffic.packet_record(&packet);
                 packet_record.hop += 1;
                 let route = &self.routes[packet_record.route.index()];
-                let next = route.hop(packet_record.direction, packet_record.hop);
-                let next = next.expect("no route ends here");
+                let next = route
+                    .hop(packet_record.direction, packet_record.hop)
+                    .expect("no route ends here");
                 self.push(at, next, packet, lanes);
             }
             self.settle(link, at, lanes);

@@ -336,8 +336,10 @@ impl World {
         let lane_count = self.lanes.len();
         assert!(observers.len() == lane_count, "lanes have an observer each");
         let mut lanes = std::mem::take(&mut self.lanes);
-        let watched = lanes.iter_mut().zip(observers);
-        let watched = watched.map(|(lane, observer)| Watched { lane, observer });
+        let watched = lanes
+            .iter_mut()
+            .zip(observers)
+            .map(|(lane, observer)| Watched { lane, observer });
         let watched: Vec<Watched<'_, O>> = watched.collect();
         match lane_count {
             1 => self.run(until, watched, &mut Here),

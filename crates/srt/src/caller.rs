@@ -195,8 +195,11 @@ impl Caller {
             return;
         }
         let advertised = KeyLength::of_bytes(8 * usize::from(answer.encryption));
-        let length = self.settings.key_length.or(advertised);
-        let length = length.unwrap_or(KeyLength::Aes128);
+        let length = self
+            .settings
+            .key_length
+            .or(advertised)
+            .unwrap_or(KeyLength::Aes128);
         let keys = self.settings.passphrase.as_ref().map(|passphrase| {
             let keys = Keys::generate(passphrase, length, &mut self.entropy);
             let message = keys.message();

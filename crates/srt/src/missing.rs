@@ -69,11 +69,13 @@ impl Missing {
     ) -> Vec<(u64, u64)> {
         let is_due = |range: &Range| range.reported_at.is_none_or(|at| at <= outdated);
         let due = self.ranges.iter_mut().filter(|(_, range)| is_due(range));
-        let reported = due.take(most).map(|(first, range)| {
-            range.reported_at = Some(now);
-            (*first, range.last)
-        });
-        let reported = reported.collect();
+        let reported = due
+            .take(most)
+            .map(|(first, range)| {
+                range.reported_at = Some(now);
+                (*first, range.last)
+            })
+            .collect();
         // Ranges for which there was no room are dated as if they were reported now.
         let dates = self.ranges.values().map(|range| range.reported_at);
         self.oldest_report = dates.map(|at| at.unwrap_or(now)).min();

@@ -206,8 +206,10 @@ impl Receiver {
     /// Returns the links of the senders that the SRT listener has accepted, each with the time at
     /// which it was last heard.
     pub fn accepted_links(&self, now: Instant) -> impl Iterator<Item = (&LinkSummary, Instant)> {
-        let groups = self.groups.values();
-        let groups = groups.filter(move |group| group.is_accepted(now));
+        let groups = self
+            .groups
+            .values()
+            .filter(move |group| group.is_accepted(now));
         let links = groups.flat_map(|group| &group.links);
         links.map(|link| (&link.summary, link.heard_at))
     }

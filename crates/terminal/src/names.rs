@@ -53,20 +53,23 @@ pub fn text(sections: &[Section], kind: Option<&str>) -> String {
 }
 
 fn controllers() -> String {
-    let entries = CONTROLLERS.iter();
-    let entries = entries.map(|entry| algorithm(entry.name, entry.summary, entry.options));
+    let entries = CONTROLLERS
+        .iter()
+        .map(|entry| algorithm(entry.name, entry.summary, entry.options));
     entries.collect()
 }
 
 fn schedulers() -> String {
-    let entries = SCHEDULERS.iter();
-    let entries = entries.map(|entry| algorithm(entry.name, entry.summary, &[]));
+    let entries = SCHEDULERS
+        .iter()
+        .map(|entry| algorithm(entry.name, entry.summary, &[]));
     entries.collect()
 }
 
 fn policies() -> String {
-    let entries = FEC_POLICIES.iter();
-    let entries = entries.map(|entry| algorithm(entry.name, entry.summary, entry.options));
+    let entries = FEC_POLICIES
+        .iter()
+        .map(|entry| algorithm(entry.name, entry.summary, entry.options));
     entries.collect()
 }
 

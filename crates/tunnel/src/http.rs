@@ -188,8 +188,10 @@ pub async fn answer(
 
 /// Returns whether an application's first bytes begin a request of HTTP/1 (RFC 9112 §3).
 pub fn begins_request(first: &[u8]) -> bool {
-    let method = first.iter().position(|byte| *byte == b' ');
-    let method = method.map_or(first, |end| &first[..end]);
+    let method = first
+        .iter()
+        .position(|byte| *byte == b' ')
+        .map_or(first, |end| &first[..end]);
     METHODS.iter().any(|known| known.as_bytes() == method)
 }
 

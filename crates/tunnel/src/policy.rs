@@ -132,11 +132,13 @@ impl Policy {
     pub async fn addresses(&self, request: &Request) -> Result<Vec<SocketAddr>, Answer> {
         let Request { peer, target, .. } = request;
         let found = self.resolver.resolve(peer, target.as_str()).await;
-        let found = found.ok().filter(|found| !found.is_empty());
-        let found = found.ok_or_else(|| {
-            self.failed(request, Answer::UnknownHost);
-            Answer::UnknownHost
-        })?;
+        let found = found
+            .ok()
+            .filter(|found| !found.is_empty())
+            .ok_or_else(|| {
+                self.failed(request, Answer::UnknownHost);
+                Answer::UnknownHost
+            })?;
         self.permitted(request, found).map_err(|reason| {
             let transport = request.transport;
             self.journal

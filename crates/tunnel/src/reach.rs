@@ -87,8 +87,9 @@ impl Reach {
         if is_special(meant) {
             return Reach::Special;
         }
-        let network = surroundings.neighbours_of(meant);
-        let network = network.or_else(|| surroundings.neighbours_of(address));
+        let network = surroundings
+            .neighbours_of(meant)
+            .or_else(|| surroundings.neighbours_of(address));
         network.map_or(Reach::Public, Reach::Neighbour)
     }
 }

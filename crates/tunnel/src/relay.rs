@@ -202,8 +202,10 @@ mod tests {
             while pieces.has_remaining() {
                 let mut slices = [IoSlice::new(&[]); 3];
                 let count = pieces.chunks_vectored(&mut slices);
-                let offered = slices[..count].iter().flat_map(|slice| slice.to_vec());
-                let offered: Vec<u8> = offered.collect();
+                let offered: Vec<u8> = slices[..count]
+                    .iter()
+                    .flat_map(|slice| slice.to_vec())
+                    .collect();
                 assert!(offered.len() <= pieces.remaining());
                 let taken = taken.min(offered.len());
                 written.extend_from_slice(&offered[..taken]);

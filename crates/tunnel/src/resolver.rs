@@ -86,8 +86,7 @@ impl Resolver {
         if let Ok(address) = target.parse() {
             return Ok(vec![address]);
         }
-        let found = tokio::time::timeout(self.timeout, self.look_up(peer, target.to_owned()));
-        let found = found.await;
+        let found = tokio::time::timeout(self.timeout, self.look_up(peer, target.to_owned())).await;
         found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 

@@ -117,8 +117,9 @@ impl Wide {
     ) -> io::Result<Option<OwnedSemaphorePermit>> {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|_, places| places.available_permits() < MAX_WIDE);
-        let its = places.entry(*peer);
-        let its = its.or_insert_with(|| Arc::new(Semaphore::new(MAX_WIDE)));
+        let its = places
+            .entry(*peer)
+            .or_insert_with(|| Arc::new(Semaphore::new(MAX_WIDE)));
         let place = Arc::clone(its).try_acquire_owned().ok();
         if place.is_none() {
             connection.make_narrow()?;

@@ -79,10 +79,10 @@ impl ArrivalTimes {
         let mut bytes = self.encoded();
         if bytes.len() > max_bytes {
             let packets = self.groups(Duration::ZERO, 1);
-            let arrivals = packets
+            let arrivals: Vec<_> = packets
                 .iter()
-                .map(|(count, since_first)| (*count, Instant::ZERO + *since_first));
-            let arrivals: Vec<_> = arrivals.collect();
+                .map(|(count, since_first)| (*count, Instant::ZERO + *since_first))
+                .collect();
             bytes = Self::fitting(max_bytes, &arrivals, self.lead).encoded();
         }
         if bytes.len() <= max_bytes {

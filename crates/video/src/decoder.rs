@@ -73,8 +73,12 @@ impl H264Decoder {
 
     /// Returns the pictures that were held back, once the stream has ended.
     pub fn finish(&mut self) -> Vec<Decoded<'_>> {
-        let pictures = self.decoder.flush_remaining().unwrap_or_default();
-        let pictures = pictures.into_iter().map(|picture| Decoded { picture });
+        let pictures = self
+            .decoder
+            .flush_remaining()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|picture| Decoded { picture });
         pictures.collect()
     }
 }

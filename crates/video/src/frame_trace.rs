@@ -107,8 +107,11 @@ impl FrameTrace {
     /// # Errors
     /// A [`FrameTraceError`] that names the line.
     pub fn parse(text: &str) -> Result<FrameTrace, FrameTraceError> {
-        let lines = text.lines().map(str::trim).enumerate();
-        let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let mut lines = text
+            .lines()
+            .map(str::trim)
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         if lines.next().is_none_or(|(_, line)| line != HEADING) {
             return Err(FrameTraceError::Heading);
         }
@@ -167,8 +170,10 @@ impl FrameTrace {
     /// Returns the average number of frames from one key frame to the next; `None` without two key
     /// frames.
     pub fn key_frame_interval(&self) -> Option<f64> {
-        let keys = self.frames.iter().enumerate();
-        let keys: Vec<usize> = keys
+        let keys: Vec<usize> = self
+            .frames
+            .iter()
+            .enumerate()
             .filter(|(_, frame)| frame.importance.is_key())
             .map(|(index, _)| index)
             .collect();

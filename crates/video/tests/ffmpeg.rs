@@ -248,8 +248,10 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
     let of_bytes: Vec<_> = units.iter().map(|unit| unit.importance).collect();
     assert_eq!(of_bytes.len(), FRAME_COUNT);
     assert_eq!(keys(&of_bytes), [0, 25, 50]);
-    let of_packets = split(&made(&codec, &["-f", "mpegts"]));
-    let of_packets: Vec<_> = of_packets.iter().map(|unit| unit.importance).collect();
+    let of_packets: Vec<_> = split(&made(&codec, &["-f", "mpegts"]))
+        .iter()
+        .map(|unit| unit.importance)
+        .collect();
     assert_eq!(of_packets, of_bytes);
     // Even frames are the purpose of the refresh.
     let largest = units[1..].iter().map(|unit| unit.annex_b.len()).max();

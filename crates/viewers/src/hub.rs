@@ -139,11 +139,12 @@ impl Hub {
             until: Arc::default(),
         };
         let of_thread = wanted.clone();
-        let thread = thread::Builder::new().name("viewers".to_owned());
-        let thread = thread.spawn(move || {
-            let stage = Stage::new(clock.origin());
-            runtime.block_on(run(&of_thread, stage, commands));
-        })?;
+        let thread = thread::Builder::new()
+            .name("viewers".to_owned())
+            .spawn(move || {
+                let stage = Stage::new(clock.origin());
+                runtime.block_on(run(&of_thread, stage, commands));
+            })?;
         Ok(Hub {
             commands: Some(sender),
             memory: SharedMemory::new(MAX_WAITING_BYTES),
@@ -365,8 +366,11 @@ fn addresses(sockets: &mut Sockets, way: Way) -> Vec<SocketAddr> {
         return Vec::new();
     };
     let is_other = |host: &IpAddr| *host != own && !host.is_unspecified() && !host.is_loopback();
-    let forwarded = way.host.map(|host| host.to_canonical()).filter(is_other);
-    let forwarded = forwarded.map(|host| SocketAddr::new(host, local.port()));
+    let forwarded = way
+        .host
+        .map(|host| host.to_canonical())
+        .filter(is_other)
+        .map(|host| SocketAddr::new(host, local.port()));
     [Some(local), forwarded].into_iter().flatten().collect()
 }
 

@@ -14,15 +14,16 @@ pub(crate) fn names() -> Value {
             "options": entry.options.iter().map(|option| option.name).collect::<Vec<_>>(),
         })
     });
-    let schedulers = SCHEDULERS.iter();
-    let schedulers =
-        schedulers.map(|entry| json!({ "name": entry.name, "summary": entry.summary }));
+    let schedulers = SCHEDULERS
+        .iter()
+        .map(|entry| json!({ "name": entry.name, "summary": entry.summary }));
     let oracle = json!({
         "name": anabranch_lab::ORACLE,
         "summary": "knows the links' queues: a bound, not an algorithm",
     });
-    let metrics = METRICS.iter();
-    let metrics = metrics.map(|metric| json!({ "name": metric.name, "unit": unit(metric.unit) }));
+    let metrics = METRICS
+        .iter()
+        .map(|metric| json!({ "name": metric.name, "unit": unit(metric.unit) }));
     json!({
         "controllers": controllers.collect::<Vec<_>>(),
         "schedulers": schedulers.chain([oracle]).collect::<Vec<_>>(),

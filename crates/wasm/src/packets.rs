@@ -79,8 +79,10 @@ impl Packets {
         let sent_at = Instant::from_nanos(sent_at);
         let found = self.open_of(event).and_then(|open| {
             let from = open.partition_point(|packet| packet.sent_at < sent_at);
-            let alike = open.iter_mut().skip(from);
-            let mut alike = alike.take_while(|packet| packet.sent_at == sent_at);
+            let mut alike = open
+                .iter_mut()
+                .skip(from)
+                .take_while(|packet| packet.sent_at == sent_at);
             end(alike.find(|packet| !packet.has_ended && packet.event == *event))
         });
         self.close(event, found, now, DELIVERED);
@@ -115,8 +117,10 @@ impl Packets {
     }
 
     fn open_of(&mut self, event: &PacketEvent) -> Option<&mut VecDeque<OpenPacket>> {
-        let path = self.open.get_mut(event.flow.index())?;
-        let path = path.get_mut(event.path.index())?;
+        let path = self
+            .open
+            .get_mut(event.flow.index())?
+            .get_mut(event.path.index())?;
         Some(&mut path[usize::from(event.direction == Direction::Reverse)])
     }
 }

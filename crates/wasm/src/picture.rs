@@ -127,30 +127,33 @@ impl Picture {
 
     /// Samples rates and queues.
     pub(crate) fn sample(&mut self, world: &mut World) {
-        let links = self.link_baselines.iter_mut().enumerate();
-        let links = links.map(|(index, baseline)| {
-            let link = LinkId(index as u32);
-            let statistics = world.link_statistics(link);
-            let since = statistics.since(baseline);
-            *baseline = statistics;
-            let transit = world.one_way_delay(link, PACKET_BYTES);
-            LinkSample {
-                queued_bytes: statistics.queued_bytes,
-                transit_ms: transit.map(Duration::as_millis_f64),
-                delivered_bps: since.delivered_rate().bits_per_second(),
-                dropped: since.dropped.total(),
-            }
-        });
+        let links = self
+            .link_baselines
+            .iter_mut()
+            .enumerate()
+            .map(|(index, baseline)| {
+                let link = LinkId(index as u32);
+                let statistics = world.link_statistics(link);
+                let since = statistics.since(baseline);
+                *baseline = statistics;
+                let transit = world.one_way_delay(link, PACKET_BYTES);
+                LinkSample {
+                    queued_bytes: statistics.queued_bytes,
+                    transit_ms: transit.map(Duration::as_millis_f64),
+                    delivered_bps: since.delivered_rate().bits_per_second(),
+                    dropped: since.dropped.total(),
+                }
+            });
         let links: Vec<LinkSample> = links.collect();
         let flows = self
             .counts
             .iter_mut()
             .zip(&mut self.stream_bytes)
-            .enumerate();
-        let flows = flows.map(|(index, (counts, stream_bytes))| {
-            let flow = FlowId(index as u32);
-            FlowSample::take(flow, counts, stream_bytes, world)
-        });
+            .enumerate()
+            .map(|(index, (counts, stream_bytes))| {
+                let flow = FlowId(index as u32);
+                FlowSample::take(flow, counts, stream_bytes, world)
+            });
         let flows: Vec<FlowSample> = flows.collect();
         self.samples.push(Sample {
             at_ms: millis(world.now()),

@@ -125,10 +125,13 @@ const MAX_DELAY_MS: f64 = 60_000.0;
 impl Experiment {
     /// Returns the scenario with its choices.
     pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
-        let files = self.files.iter();
-        let files: Vec<(&str, &str)> = files.map(|(name, text)| (&**name, &**text)).collect();
-        let scenario = Scenario::built_in(&self.file, &self.text, &files, &self.settings);
-        let scenario = scenario.map_err(|error| Failure::in_scenario(&self.file, &error))?;
+        let files: Vec<(&str, &str)> = self
+            .files
+            .iter()
+            .map(|(name, text)| (&**name, &**text))
+            .collect();
+        let scenario = Scenario::built_in(&self.file, &self.text, &files, &self.settings)
+            .map_err(|error| Failure::in_scenario(&self.file, &error))?;
         let column = Column {
             controller: self.controller.clone(),
             scheduler: self.scheduler.clone(),
@@ -151,9 +154,8 @@ impl Change {
         let position = scenario
             .links
             .iter()
-            .position(|link| link.name == self.link);
-        let position =
-            position.ok_or_else(|| Failure::of(format!("no link is called {:?}", self.link)))?;
+            .position(|link| link.name == self.link)
+            .ok_or_else(|| Failure::of(format!("no link is called {:?}", self.link)))?;
         let change = self.property.change()?;
         let link = LinkId(position as u32);
         run.change_link(link, change).map_err(Failure::of)

@@ -57,8 +57,8 @@ fn whole_runs_have_the_hashes_of_the_program() {
         let scenario = Scenario::load(&path(name), &[]).unwrap();
         let outcome = run_watched(&scenario, 2, Watched::default(), &|_| {
             std::ops::ControlFlow::Continue(())
-        });
-        let outcome = outcome.unwrap();
+        })
+        .unwrap();
         let report = call(playground, "run", experiment(name));
         let run = &report["runs"][0];
         assert_eq!(run["trace_hash"], outcome.trace_hash.to_string(), "{name}");

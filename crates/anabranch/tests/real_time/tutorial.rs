@@ -27,8 +27,9 @@ fn the_program_prints_the_lines_on_the_page() {
     let test = std::env::current_exe().unwrap();
     let folder = test.ancestors().nth(2).expect("a test is in target/…/deps");
     let program = folder.join("examples/thrifty");
-    let output = Command::new(&program).output();
-    let output = output.expect("run `cargo test -p anabranch` without --test");
+    let output = Command::new(&program)
+        .output()
+        .expect("run `cargo test -p anabranch` without --test");
     let printed = String::from_utf8(output.stdout).unwrap();
     let shown = blocks("console").join("");
     let shown = shown.strip_prefix("$ cargo run --release\n");
@@ -43,8 +44,9 @@ fn the_last_block_is_a_call_of_the_library() {
     let call = blocks("text").join("");
     let words = ".scheduler(thrifty()).to(\"studio.example:7000\").via(\"wlan0\").via(\"wwan0\")";
     assert_eq!(call.trim(), format!("Sender::builder(){words}"));
-    let builder = Sender::builder().key(SecretKey::generate());
-    let builder = builder.peer(SecretKey::generate().public_key());
+    let builder = Sender::builder()
+        .key(SecretKey::generate())
+        .peer(SecretKey::generate().public_key());
     let config = builder
         .scheduler(thrifty())
         .to("studio.example:7000")

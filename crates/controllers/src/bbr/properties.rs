@@ -74,8 +74,8 @@ fn three_flows(name: &str, case: usize, seed: u64) -> Vec<Outcome> {
 #[test]
 fn quic_fills_a_path_without_losses_once_started() {
     for (queue_bdps, seed) in [(1.0, 1), (1.0, 2), (5.0, 1)] {
-        let flows = greedy(Bed::new(bed_link(queue_bdps)), &[("bbr-quic", 0)], 60, seed);
-        let flows = flows.run(secs(60));
+        let flows =
+            greedy(Bed::new(bed_link(queue_bdps)), &[("bbr-quic", 0)], 60, seed).run(secs(60));
         let used = utilisation(&flows, 20, 60);
         assert!(used >= 0.95, "{queue_bdps}, seed {seed}: {used}");
         assert_eq!(flows[0].dropped_between(20, 60), 0);

@@ -356,8 +356,10 @@ impl CongestionController for BbrWebrtc {
         self.maybe_leave_mode(now, is_round_start);
         self.maybe_enter_recovery(is_round_start);
         if newest.rtt.is_some() {
-            let rtts = feedback.acked.iter();
-            let rtts = rtts.map(|packet| now.saturating_since(packet.sent.sent_at));
+            let rtts = feedback
+                .acked
+                .iter()
+                .map(|packet| now.saturating_since(packet.sent.sent_at));
             self.round_rtt.add(self.rounds.count, rtts);
         }
     }

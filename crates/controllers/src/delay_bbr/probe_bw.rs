@@ -464,8 +464,10 @@ mod tests {
             for milli in 0..millis {
                 let now = Instant::from_millis(milli);
                 let gain = self.cycle.gain(false);
-                let rate = self.cycle.climbing_rate();
-                let rate = rate.unwrap_or(self.estimate.mul_f64(gain));
+                let rate = self
+                    .cycle
+                    .climbing_rate()
+                    .unwrap_or(self.estimate.mul_f64(gain));
                 let sent = rate.bytes_in(Duration::from_millis(1));
                 self.queued = (self.queued + self.capacity.time_for(sent))
                     .saturating_sub(Duration::from_millis(1));

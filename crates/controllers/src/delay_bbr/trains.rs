@@ -99,8 +99,10 @@ impl Trains {
     /// Adds a packet. A train that lasts for `longest` is a sufficient sample; later packets form
     /// another train.
     fn on_acked(&mut self, packet: &AckedPacket, longest: Duration) {
-        let newest = self.newest.as_mut();
-        let newest = newest.filter(|train| train.has(packet, longest));
+        let newest = self
+            .newest
+            .as_mut()
+            .filter(|train| train.has(packet, longest));
         match (newest, packet.received_at) {
             (Some(train), Some(received_at)) => train.extend(packet, received_at),
             (Some(train), None) if packet.sent.sent_at >= train.last_sent_at => {

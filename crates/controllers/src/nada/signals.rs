@@ -50,8 +50,11 @@ impl LossInterval {
     /// RFC 5348 §5.4: the open one takes the first weight, and the oldest is dropped, if that gives
     /// more.
     pub(super) fn mean(&self, has_open: bool) -> Option<f64> {
-        let closed_count = self.intervals.iter().filter(|interval| **interval > 0.0);
-        let closed_count = closed_count.count();
+        let closed_count = self
+            .intervals
+            .iter()
+            .filter(|interval| **interval > 0.0)
+            .count();
         let weights = &INTERVAL_WEIGHTS[..closed_count];
         let total = |intervals: &mut dyn Iterator<Item = f64>| -> f64 {
             intervals

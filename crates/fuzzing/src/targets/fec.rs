@@ -90,8 +90,7 @@ fn seeds() -> Vec<Vec<u8>> {
         .raw([4])
         .u16(1)
         .raw([0])
-        .bytes([7; 9]);
-    let forged = forged
+        .bytes([7; 9])
         .raw([5])
         .u16(0)
         .raw([0])

@@ -33,10 +33,10 @@ impl Setup {
     fn config(&self) -> Config {
         let scheduler = &SCHEDULERS[usize::from(self.scheduler) % SCHEDULERS.len()];
         let controller = &CONTROLLERS[usize::from(self.controller) % CONTROLLERS.len()];
-        let controller = anabranch_controllers::by_name(controller.name);
-        let controller = controller.expect("a registered controller");
-        let scheduler = anabranch_schedulers::by_name(scheduler.name);
-        let scheduler = scheduler.expect("a registered scheduler");
+        let controller =
+            anabranch_controllers::by_name(controller.name).expect("a registered controller");
+        let scheduler =
+            anabranch_schedulers::by_name(scheduler.name).expect("a registered scheduler");
         let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
         let padding = [
             PaddingPolicy::Never,

@@ -28,8 +28,9 @@ fn config() -> Config {
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut now = Instant::ZERO;
-    let ends = [1, 2].map(|seed| MediaSession::new(config(), Seed(seed), now));
-    let mut ends = ends.map(|end| end.expect("a session"));
+    let mut ends = [1, 2]
+        .map(|seed| MediaSession::new(config(), Seed(seed), now))
+        .map(|end| end.expect("a session"));
     for end in &mut ends {
         end.add_path(now, PathOptions::default());
     }

@@ -244,8 +244,9 @@ fn progress(run: &Run, rows: &[Row], done: usize, of: usize) -> String {
             let decodable = outcome.figures.decodable * 100.0;
             let overhead = (outcome.overhead_there + outcome.overhead_back) * 100.0;
             let reason = outcome.not_judged.as_ref();
-            let reason = reason.map(|reason| format!("; not judged: {reason}"));
-            let reason = reason.unwrap_or_default();
+            let reason = reason
+                .map(|reason| format!("; not judged: {reason}"))
+                .unwrap_or_default();
             format!("{decodable:.2} % decodable, overhead {overhead:.1} %{reason}")
         }
     };

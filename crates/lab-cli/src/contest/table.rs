@@ -183,8 +183,7 @@ mod tests {
         let row = &ROWS[1];
         let duration = format!("duration={duration}");
         let scenario = Scenario::parse(row.name, row.scenario, &[duration]).unwrap();
-        let figures = [(1.0, 0.1), (delivered, overhead)];
-        let figures = figures.map(|(delivered, overhead)| Figures {
+        let figures = [(1.0, 0.1), (delivered, overhead)].map(|(delivered, overhead)| Figures {
             delivered,
             decodable: delivered,
             overhead,

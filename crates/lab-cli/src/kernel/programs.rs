@@ -148,8 +148,9 @@ pub(super) fn bpftool() -> Command {
 /// It fails: the text, and the end of its messages.
 pub(super) fn output_of(command: &mut Command, failure: &str) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output();
-    let output = output.with_context(|| format!("cannot run {program}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

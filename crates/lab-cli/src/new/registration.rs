@@ -29,15 +29,17 @@ pub(super) fn entered(kind: &Kind, registry: &str, name: &str, entry: &str) -> O
 pub(super) fn declared(file: &str, module: &str) -> Option<String> {
     // Start of each line, and the module that it declares.
     let mut line_at = 0;
-    let modules = file.split_inclusive('\n').map(|line| {
-        line_at += line.len();
-        let module = line
-            .trim()
-            .strip_prefix("mod ")
-            .and_then(|rest| rest.strip_suffix(';'));
-        (line_at - line.len(), line_at, module)
-    });
-    let modules: Vec<_> = modules.collect();
+    let modules: Vec<_> = file
+        .split_inclusive('\n')
+        .map(|line| {
+            line_at += line.len();
+            let module = line
+                .trim()
+                .strip_prefix("mod ")
+                .and_then(|rest| rest.strip_suffix(';'));
+            (line_at - line.len(), line_at, module)
+        })
+        .collect();
     let declared = || {
         modules
             .iter()

@@ -18,8 +18,9 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 /// # Errors
 /// There is none.
 pub(crate) fn program(named: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let beside = std::env::current_exe().ok();
-    let beside = beside.map(|own| own.with_file_name("anabranch"));
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name("anabranch"));
     let found = match named {
         Some(named) => Some(named.to_owned()),
         None => beside

@@ -61,17 +61,18 @@ impl Links {
         })?;
         let interfaces = std::mem::take(&mut network.paths);
         let pairs = config.routes.iter().zip(interfaces);
-        let links = pairs.map(|(route, Ends { near, far })| PacketLink {
-            name: route.name.clone(),
-            sender: near,
-            receiver: far,
-            forward: route.forward.postponed(ahead),
-            reverse: route.reverse.postponed(ahead),
-            seed: config.seed.derive(&route.name),
-            reports_mtu: config.reports_mtu,
-            damage: config.damage,
-        });
-        let links = links.collect();
+        let links = pairs
+            .map(|(route, Ends { near, far })| PacketLink {
+                name: route.name.clone(),
+                sender: near,
+                receiver: far,
+                forward: route.forward.postponed(ahead),
+                reverse: route.reverse.postponed(ahead),
+                seed: config.seed.derive(&route.name),
+                reports_mtu: config.reports_mtu,
+                damage: config.damage,
+            })
+            .collect();
         let network = Arc::new(network);
         let prepared = prepare(&network)?;
         let relay = Relay::between_interfaces(links, None)?;

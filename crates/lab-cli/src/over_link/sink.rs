@@ -216,8 +216,7 @@ impl Sink {
     ) -> anyhow::Result<Sink> {
         let stop = Arc::new(AtomicBool::new(false));
         let received = Arc::new(Mutex::new(Received::from(first_picture)));
-        let thread = std::thread::Builder::new().name("sink".to_owned());
-        let thread = thread.spawn({
+        let thread = std::thread::Builder::new().name("sink".to_owned()).spawn({
             let (stop, received) = (Arc::clone(&stop), Arc::clone(&received));
             move || {
                 let SinkSocket(socket) = socket;

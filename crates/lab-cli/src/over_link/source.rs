@@ -54,18 +54,21 @@ impl Source {
         [start, end]: [Instant; 2],
         first_picture: u64,
     ) -> anyhow::Result<Source> {
-        let socket = network.namespace(End::Near).run(|| {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-            Ok(socket)
-        });
-        let socket = socket.context("cannot open the source's socket")?;
+        let socket = network
+            .namespace(End::Near)
+            .run(|| {
+                let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+                socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+                Ok(socket)
+            })
+            .context("cannot open the source's socket")?;
         let stop = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::Builder::new().name("source".to_owned());
-        let thread = thread.spawn({
-            let stop = Arc::clone(&stop);
-            move || send(&socket, config, &clock, [start, end], first_picture, &stop)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("source".to_owned())
+            .spawn({
+                let stop = Arc::clone(&stop);
+                move || send(&socket, config, &clock, [start, end], first_picture, &stop)
+            })?;
         Ok(Source { thread, stop })
     }
 
@@ -118,8 +121,10 @@ fn send(
             // Nobody may listen for a moment, and a full buffer loses packets as a network does.
             let _ = socket.send(datagram.as_flattened());
             sent_bytes += datagram.as_flattened().len() as u64;
-            let counted = datagram.iter().filter_map(Stamp::read);
-            let counted = counted.filter(|stamp| stamp.picture >= first_picture);
+            let counted = datagram
+                .iter()
+                .filter_map(Stamp::read)
+                .filter(|stamp| stamp.picture >= first_picture);
             sent.packet_count += counted.count() as u64;
             datagram.clear();
         }

@@ -120,18 +120,20 @@ fn send(network: &Network, plan: &Plan, index: usize, clock: &Clock) -> anyhow::
     let connection = &plan.connections[index];
     wait_until(clock, Instant::ZERO + connection.start);
     let Ends { near, far } = network.addresses.v4(connection.first_route);
-    let socket = network.near.run(|| {
-        let socket = open(connection)?;
-        let controller = connection.controller.as_bytes();
-        socket.set_tcp_congestion(controller)?;
-        socket.bind(&address(near.into(), 0))?;
-        socket.connect(&address(far.into(), port(index)))?;
-        Ok(socket)
-    });
-    let mut socket = socket.with_context(|| {
-        let (name, controller) = (&connection.name, connection.controller);
-        format!("flow {name:?}: cannot connect with the kernel's controller {controller}")
-    })?;
+    let mut socket = network
+        .near
+        .run(|| {
+            let socket = open(connection)?;
+            let controller = connection.controller.as_bytes();
+            socket.set_tcp_congestion(controller)?;
+            socket.bind(&address(near.into(), 0))?;
+            socket.connect(&address(far.into(), port(index)))?;
+            Ok(socket)
+        })
+        .with_context(|| {
+            let (name, controller) = (&connection.name, connection.controller);
+            format!("flow {name:?}: cannot connect with the kernel's controller {controller}")
+        })?;
     socket.set_write_timeout(Some(PATIENCE))?;
     let bytes = vec![7; 1 << 15];
     while clock.now() < Instant::ZERO + connection.stop {

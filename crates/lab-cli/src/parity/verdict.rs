@@ -98,8 +98,9 @@ impl Comparison {
             let real = row
                 .real
                 .map_or_else(|| "-".to_owned(), |real| spread(&real));
-            let difference = row.difference();
-            let difference = difference.map(|share| format!("{:+.1} %", share * 100.0));
+            let difference = row
+                .difference()
+                .map(|share| format!("{:+.1} %", share * 100.0));
             let _ = writeln!(
                 text,
                 "{:<16} {:>24} {real:>24} {:>8}  {}",

@@ -29,8 +29,9 @@ impl Staged {
         let temporary = PathBuf::from(name);
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&temporary);
-        let file = file.with_context(|| format!("cannot write {}", temporary.display()))?;
+        let file = options
+            .open(&temporary)
+            .with_context(|| format!("cannot write {}", temporary.display()))?;
         // Networks' file systems may have no locks; then nothing guards against a second program.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             bail!("another program is writing {}", temporary.display());
@@ -57,8 +58,10 @@ impl Staged {
 
     /// Cuts the file to its first `end` bytes. Appended bytes follow these.
     pub(crate) fn cut(&mut self, end: u64) -> anyhow::Result<()> {
-        let cut = self.file.set_len(end);
-        let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(end)));
+        let cut = self
+            .file
+            .set_len(end)
+            .and_then(|()| self.file.seek(SeekFrom::Start(end)));
         self.written(cut.map(|_| ()))
     }
 

@@ -64,11 +64,15 @@ impl<'a> Ends<'a> {
         let (camera, studio) = (world.machine("camera"), world.machine("studio"));
         let zero = world.now() + preparation;
         let later = zero - Instant::ZERO;
-        let lines = carried.links.iter().enumerate().map(|(index, links)| {
-            let [up, down] = links.map(|link| &carried.scenario.links[link].config);
-            camera.attach(&interface(index), &line(up, down, later))
-        });
-        let lines: Vec<Interface> = lines.collect();
+        let lines: Vec<Interface> = carried
+            .links
+            .iter()
+            .enumerate()
+            .map(|(index, links)| {
+                let [up, down] = links.map(|link| &carried.scenario.links[link].config);
+                camera.attach(&interface(index), &line(up, down, later))
+            })
+            .collect();
         let perfect = LinkConfig::default();
         let address = studio
             .attach("eth0", &line(&perfect, &perfect, later))

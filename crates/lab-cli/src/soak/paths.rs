@@ -124,13 +124,17 @@ impl<'a> Paths<'a> {
     }
 
     fn ip(&self, end: End, line: &str) -> anyhow::Result<()> {
-        let output = self.links.network.namespace(end).run(|| {
-            Command::new("ip")
-                .args(line.split(' '))
-                .stdin(Stdio::null())
-                .output()
-        });
-        let output = output.context("cannot run `ip`: install iproute2")?;
+        let output = self
+            .links
+            .network
+            .namespace(end)
+            .run(|| {
+                Command::new("ip")
+                    .args(line.split(' '))
+                    .stdin(Stdio::null())
+                    .output()
+            })
+            .context("cannot run `ip`: install iproute2")?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
             bail!("`ip {line}`: {}", complaint.trim());

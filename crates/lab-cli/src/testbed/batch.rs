@@ -129,8 +129,10 @@ impl Batches<'_> {
                     )
                 }));
             }
-            let played = threads.into_iter().map(|thread| joined(thread.join()));
-            let played: anyhow::Result<Vec<Played>> = played.collect();
+            let played: anyhow::Result<Vec<Played>> = threads
+                .into_iter()
+                .map(|thread| joined(thread.join()))
+                .collect();
             (joined(control.join()), played)
         });
         let (control, played) = (control?, played?);

@@ -172,11 +172,13 @@ fn verdict(sentences: Vec<Sentence>) -> String {
     } else {
         "partly"
     };
-    let parts = sentences.into_iter().map(|(text, is_so)| {
-        let mark = if is_so { "so" } else { "not so" };
-        format!("{text} ({mark})")
-    });
-    let parts: Vec<String> = parts.collect();
+    let parts: Vec<String> = sentences
+        .into_iter()
+        .map(|(text, is_so)| {
+            let mark = if is_so { "so" } else { "not so" };
+            format!("{text} ({mark})")
+        })
+        .collect();
     format!("**{whole}**: {}", parts.join("; "))
 }
 

@@ -121,8 +121,9 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
     let playback = player.finish()?;
     let resent = retransmissions(&network.far)?;
     drop(programs);
-    let of_links = (0..routes.len()).map(|index| relay.statistics(index).forward.link);
-    let of_links: Vec<_> = of_links.collect();
+    let of_links: Vec<_> = (0..routes.len())
+        .map(|index| relay.statistics(index).forward.link)
+        .collect();
     Ok(Played {
         playback,
         path_bytes: of_links.iter().map(|link| link.delivered_bytes).collect(),

@@ -65,8 +65,11 @@ impl<'a> Group<'a> {
             .iter()
             .filter(|film| film.world == world && film.network == network && film.row == row)
             .collect();
-        let valid = all.iter().filter(|film| film.void.is_none());
-        let valid: Vec<&Film> = valid.copied().collect();
+        let valid: Vec<&Film> = all
+            .iter()
+            .filter(|film| film.void.is_none())
+            .copied()
+            .collect();
         (!all.is_empty()).then_some(Group {
             world,
             network,

@@ -128,8 +128,9 @@ fn line(text: &mut String, group: &Group<'_>) {
         .films
         .first()
         .map_or(0, |film| film.path_megabits.len());
-    let rates = (0..path_count).map(|index| group.cell(2, |film| film.path_megabits[index]));
-    let rates: Vec<String> = rates.collect();
+    let rates: Vec<String> = (0..path_count)
+        .map(|index| group.cell(2, |film| film.path_megabits[index]))
+        .collect();
     let _ = writeln!(
         text,
         "| {} | {} | {} | {} | {} | {} | {} s | {} | {} s | {} | {} |",

@@ -94,8 +94,7 @@ fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
         let seconds = |key| value(line, key).and_then(|text| text.parse::<f64>().ok());
         // A frame without a time is due with the one before it.
         let decoded = seconds("pkt_dts_time").or(seconds("dts_time"));
-        let at = decoded.or(seconds("pts_time"));
-        let at = at.unwrap_or(last);
+        let at = decoded.or(seconds("pts_time")).unwrap_or(last);
         last = last.max(at);
         let is_key_packet = value(line, "flags").is_some_and(|flags| flags.starts_with('K'));
         let is_key = is_key_packet || value(line, "key_frame") == Some("1");

@@ -110,8 +110,9 @@ impl Study {
     fn unmerged(&self, parts: &[String]) -> String {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let notes = self.refused(&[&["merge", "--output", "all.jsonl"], &parts[..]].concat());
-        let left = fs::read_dir(self.0.path()).unwrap();
-        let mut left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut left = fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert!(
             left.all(|name| !name.starts_with("all.")),
             "nothing is written"

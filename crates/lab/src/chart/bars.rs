@@ -8,12 +8,13 @@ impl Bars {
         let bars = || self.kinds.iter().flat_map(|kind| &kind.bars).flatten();
         let top = bars().fold(0.0_f64, |top, bar| top.max(bar.value).max(bar.high)) * 1.05;
         let kinds = self.kinds.iter().zip(COLOURS.iter().cycle());
-        let legend = kinds.map(|(kind, colour)| Entry {
-            label: &kind.label,
-            colour,
-            mark: Mark::Area,
-        });
-        let legend: Vec<Entry<'_>> = legend.collect();
+        let legend: Vec<Entry<'_>> = kinds
+            .map(|(kind, colour)| Entry {
+                label: &kind.label,
+                colour,
+                mark: Mark::Area,
+            })
+            .collect();
         let mut canvas = Canvas::new(&self.title, width, &legend);
         let axis = canvas.y_axis(&self.y, top);
         let group_width = (canvas.right - LEFT) / self.groups.len().max(1) as f64;

@@ -15,12 +15,15 @@ impl Lines {
 
     /// Returns the picture's title and legend, and the legend's entries.
     pub(super) fn begun(&self, width: f64) -> (Canvas, Vec<Entry<'_>>) {
-        let entries = self.lines.iter().zip(COLOURS.iter().cycle());
-        let entries = entries.map(|(line, colour)| Entry {
-            label: &line.label,
-            colour: line.colour.unwrap_or(colour),
-            mark: line.mark,
-        });
+        let entries = self
+            .lines
+            .iter()
+            .zip(COLOURS.iter().cycle())
+            .map(|(line, colour)| Entry {
+                label: &line.label,
+                colour: line.colour.unwrap_or(colour),
+                mark: line.mark,
+            });
         let entries: Vec<Entry<'_>> = entries.collect();
         (Canvas::new(&self.title, width, &entries), entries)
     }

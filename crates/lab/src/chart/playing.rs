@@ -21,16 +21,19 @@ const STYLE: &str = "<style>@media (prefers-reduced-motion: reduce) { .moving { 
 /// Returns pictures one below the other, as [`page`] does. In a loop, a cursor moves over those
 /// with lines.
 pub fn playing_page(charts: &[Chart]) -> String {
-    let players = charts.iter().enumerate().filter_map(|(index, chart)| {
-        let Chart::Lines(lines) = chart else {
-            return None;
-        };
-        let (canvas, _) = lines.begun(lines.width());
-        let height = BOTTOM + TICK - canvas.top;
-        let top = canvas.top + HEIGHT * index as f64;
-        Some(player(canvas.right, top, height))
-    });
-    let players: String = players.collect();
+    let players: String = charts
+        .iter()
+        .enumerate()
+        .filter_map(|(index, chart)| {
+            let Chart::Lines(lines) = chart else {
+                return None;
+            };
+            let (canvas, _) = lines.begun(lines.width());
+            let height = BOTTOM + TICK - canvas.top;
+            let top = canvas.top + HEIGHT * index as f64;
+            Some(player(canvas.right, top, height))
+        })
+        .collect();
     let still = page(charts);
     let still = still.trim_end().trim_end_matches("</svg>");
     format!("{still}{STYLE}{players}</g>\n</svg>\n")

@@ -42,8 +42,10 @@ fn expanded(names: &[String], known: &[&str], meaning: Meaning) -> Vec<String> {
             continue;
         };
         let meant = known.iter().map(|name| (*name).to_owned());
-        let new = meant.filter(|name| is_meant(name) && !names.contains(name));
-        let new: Vec<String> = new.filter(|name| !expanded.contains(name)).collect();
+        let new: Vec<String> = meant
+            .filter(|name| is_meant(name) && !names.contains(name))
+            .filter(|name| !expanded.contains(name))
+            .collect();
         expanded.extend(new);
     }
     expanded

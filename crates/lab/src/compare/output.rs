@@ -57,9 +57,10 @@ pub fn comparison_table(comparison: &Comparison) -> String {
                         } else {
                             ""
                         };
-                        let half_width = estimate.half_width.map(|width| in_unit(width, unit));
-                        let half_width =
-                            half_width.map_or(String::new(), |width| format!(" ±{width}"));
+                        let half_width = estimate
+                            .half_width
+                            .map(|width| in_unit(width, unit))
+                            .map_or(String::new(), |width| format!(" ±{width}"));
                         format!("{}{half_width}{mark}", in_unit(estimate.mean, unit))
                     }
                 }))
@@ -73,8 +74,10 @@ pub fn comparison_table(comparison: &Comparison) -> String {
         grid(&rows)
     );
     if !comparison.without_chance.is_empty() {
-        let names = comparison.without_chance.iter();
-        let names = names.map(|(scenario, label)| format!("{scenario} ({label})"));
+        let names = comparison
+            .without_chance
+            .iter()
+            .map(|(scenario, label)| format!("{scenario} ({label})"));
         let names: Vec<String> = names.collect();
         let names = names.join(", ");
         text.push_str("\nall seeds gave the same result, without any chance: ");
@@ -213,11 +216,11 @@ pub fn comparison_svg(comparison: &Comparison) -> String {
 }
 
 fn bars(comparison: &Comparison, metric: &str) -> Chart {
-    let rows = comparison
+    let rows: Vec<&ComparisonRow> = comparison
         .rows
         .iter()
-        .filter(|row| metric_name(row) == metric);
-    let rows: Vec<&ComparisonRow> = rows.collect();
+        .filter(|row| metric_name(row) == metric)
+        .collect();
     let (unit, factor) = rows
         .first()
         .map_or(("", 1.0), |row| printed(row.metric.unit));

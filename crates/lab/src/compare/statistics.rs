@@ -62,8 +62,10 @@ pub fn student_t_995(degrees_of_freedom: usize) -> f64 {
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    let squares = values.iter().map(|value| (value - mean) * (value - mean));
-    let squares: f64 = squares.sum();
+    let squares: f64 = values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum();
     (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
 }
 

@@ -58,8 +58,10 @@ impl Supply {
 
     pub(super) fn of(link: &LinkConfig) -> Supply {
         let delay = least_propagation(link);
-        let outages = link.outages.iter().filter(|(_, span)| !span.is_zero());
-        let outages: Vec<(Instant, Instant)> = outages
+        let outages: Vec<(Instant, Instant)> = link
+            .outages
+            .iter()
+            .filter(|(_, span)| !span.is_zero())
             .map(|(at, span)| (at.saturating_sub(delay), *at + *span))
             .collect();
         let rates = Schedule::new(

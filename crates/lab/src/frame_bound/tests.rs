@@ -127,8 +127,9 @@ fn the_95th_percentile_and_what_is_about_it() {
         ..Parts::default()
     };
     // Among 94, 95 and 96 ms the last has no parts.
-    let frames = (1..=100).rev();
-    let frames = frames.map(|millis| frame(millis, (millis != 96).then(|| parts(millis))));
+    let frames = (1..=100)
+        .rev()
+        .map(|millis| frame(millis, (millis != 96).then(|| parts(millis))));
     let mut delays = FrameDelays {
         frames: frames.collect(),
         has_cross_traffic: false,

@@ -24,8 +24,11 @@ pub fn frontier_svg(frontier: &Frontier) -> String {
 }
 
 fn panel(frontier: &Frontier, family: &str) -> Lines {
-    let points = frontier.points.iter();
-    let points: Vec<_> = points.filter(|point| point.family == family).collect();
+    let points: Vec<_> = frontier
+        .points
+        .iter()
+        .filter(|point| point.family == family)
+        .collect();
     let mut lines = Vec::new();
     for (place, column) in frontier.columns.iter().enumerate() {
         let cells: Vec<&FrontierCell> = points.iter().map(|point| &point.cells[place]).collect();
@@ -54,11 +57,11 @@ fn panel(frontier: &Frontier, family: &str) -> Lines {
 /// Returns a controller's dots, the line between its packets and its frames, ring and disc.
 fn marks(cells: &[&FrontierCell], label: String, colour: &'static str) -> Vec<Line> {
     let per_cent = |cell: &&FrontierCell| 100.0 * cell.goodput_ratio;
-    let dots = cells
+    let dots: Vec<(f64, f64)> = cells
         .iter()
         .map(|cell| (cell.frame_delay_ms(), per_cent(cell)))
-        .filter(|(delay, _)| delay.is_finite());
-    let dots: Vec<(f64, f64)> = dots.collect();
+        .filter(|(delay, _)| delay.is_finite())
+        .collect();
     let middle = |values: Vec<f64>| median(values).filter(|value| value.is_finite());
     let goodput = middle(cells.iter().map(per_cent).collect());
     let frames = middle(cells.iter().map(|cell| cell.frame_delay_ms()).collect());

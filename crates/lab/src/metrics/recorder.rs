@@ -185,8 +185,7 @@ impl Recorder {
                 viewer.record_times(&record.window, stop.min(end), of_flow);
             }
         }
-        let series = self.watches.into_iter().map(|watch| watch.series);
-        let series: Vec<RateSeries> = series.collect();
+        let series: Vec<RateSeries> = self.watches.into_iter().map(|watch| watch.series).collect();
         self.windows
             .iter()
             .map(|record| record.statistics(scenario, &series, end))
@@ -466,8 +465,11 @@ impl WindowRecord {
         seconds: u64,
         end: Instant,
     ) -> Option<f64> {
-        let flows = scenario.flows.iter().zip(series);
-        let flows = flows.filter(|(flow, _)| flow.is_adaptive());
+        let flows = scenario
+            .flows
+            .iter()
+            .zip(series)
+            .filter(|(flow, _)| flow.is_adaptive());
         let flows: Vec<(&FlowSpec, &RateSeries)> = flows.collect();
         let spans = || flows.iter().map(|(flow, _)| flow.span(end));
         let common = (
@@ -475,10 +477,10 @@ impl WindowRecord {
             spans().map(|(_, to)| to).min()?,
         );
         let period = Duration::from_secs(seconds);
-        let rates = flows
+        let rates: Vec<Vec<f64>> = flows
             .iter()
-            .map(|(_, series)| series.received(period, &self.window, common));
-        let rates: Vec<Vec<f64>> = rates.collect();
+            .map(|(_, series)| series.received(period, &self.window, common))
+            .collect();
         let ratios = (0..rates[0].len())
             .filter_map(|index| smallest_over_largest(rates.iter().map(|rates| rates[index])));
         ratios.min_by(f64::total_cmp)
@@ -549,9 +551,9 @@ impl WindowRecord {
                 total.viewer.merge(&record.viewer);
             }
         }
-        let flows = (0..scenario.flows.len())
-            .map(|flow| self.flow_statistics(flow, scenario, &series[flow], end));
-        let mut flows: Vec<FlowStatistics> = flows.collect();
+        let mut flows: Vec<FlowStatistics> = (0..scenario.flows.len())
+            .map(|flow| self.flow_statistics(flow, scenario, &series[flow], end))
+            .collect();
         record_phases(&mut flows, scenario, series, &self.window, end);
         let has_media = scenario.flows.iter().any(|flow| flow.media().is_some());
         let seconds = self.window.length().as_secs_f64();

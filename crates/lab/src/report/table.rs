@@ -179,10 +179,15 @@ fn metric_rows(
         .map(|(_, label)| vec![label.clone()])
         .collect();
     for (_, metric) in columns {
-        let unit = METRICS.iter().find(|known| known.name == *metric);
-        let unit = unit.expect("the table asks for known metrics").unit;
-        let entries = report.summary.iter();
-        let entries = entries.filter(|entry| entry.metric == *metric);
+        let unit = METRICS
+            .iter()
+            .find(|known| known.name == *metric)
+            .expect("the table asks for known metrics")
+            .unit;
+        let entries = report
+            .summary
+            .iter()
+            .filter(|entry| entry.metric == *metric);
         let spreads: BTreeMap<Option<&str>, Spread> = entries
             .map(|entry| (entry.subject.as_deref(), entry.spread))
             .collect();

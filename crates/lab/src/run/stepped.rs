@@ -179,11 +179,12 @@ pub(super) fn by_expectation(
 ) -> (Statistics, Vec<Statistics>) {
     let of = |window| windows[1..].iter().position(|other| *other == window);
     let expectations = scenario.expectations.iter();
-    let expected = expectations.map(|expected| {
-        let index = of(expected.window).expect("all are there");
-        statistics[1 + index].clone()
-    });
-    let expected = expected.collect();
+    let expected = expectations
+        .map(|expected| {
+            let index = of(expected.window).expect("all are there");
+            statistics[1 + index].clone()
+        })
+        .collect();
     let mut statistics = statistics.into_iter();
     (
         statistics

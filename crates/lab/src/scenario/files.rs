@@ -59,8 +59,11 @@ impl Beside {
     }
 
     fn read(&self, name: &str, place: Place) -> Result<String, String> {
-        let path = self.folder.join(name);
-        let path = path.canonicalize().map_err(|error| error.to_string())?;
+        let path = self
+            .folder
+            .join(name)
+            .canonicalize()
+            .map_err(|error| error.to_string())?;
         // Scenarios come from strangers, settings from the user.
         let is_of_user = matches!(place, Place::Override(_));
         if !is_of_user && !path.starts_with(self.root()?) {
@@ -84,8 +87,10 @@ impl Beside {
     /// Returns the folder below which the scenario's files are: its own, or the innermost one above
     /// it that has the name of shared ones.
     fn root(&self) -> Result<PathBuf, String> {
-        let own = Path::new(".").join(&self.folder);
-        let own = own.canonicalize().map_err(|error| error.to_string())?;
+        let own = Path::new(".")
+            .join(&self.folder)
+            .canonicalize()
+            .map_err(|error| error.to_string())?;
         let shared = own
             .ancestors()
             .find(|folder| folder.file_name().is_some_and(|it| it == SHARED_FOLDER));
@@ -105,8 +110,10 @@ impl Files<'_> {
         let text = match self {
             Files::OnDisk(beside) => beside.read(name, node.place),
             Files::BuiltIn(files) => {
-                let found = files.iter().find(|(known, _)| *known == name);
-                let found = found.map(|(_, text)| (*text).to_owned());
+                let found = files
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, text)| (*text).to_owned());
                 found.ok_or_else(|| "it is not part of the program".to_owned())
             }
         };

@@ -112,8 +112,9 @@ mod tests {
             ("delay = \"0 s\"", "kind = \"bulk\"", "steps"),
         ] {
             let scenario = scenario(link, flow, &[]).expect("a scenario");
-            let error = run_outcomes(&scenario, &RunOptions::seeds(1), &|_| ());
-            let error = error.expect_err(flow).to_string();
+            let error = run_outcomes(&scenario, &RunOptions::seeds(1), &|_| ())
+                .expect_err(flow)
+                .to_string();
             assert!(error.contains(limit), "{link}, {flow}: {error}");
         }
     }

@@ -459,8 +459,10 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
             written_at: node.at,
         })
     };
-    let routes = replicas(node)?.into_iter().map(route);
-    let mut routes = routes.collect::<Read<Vec<RouteSpec>>>()?;
+    let mut routes = replicas(node)?
+        .into_iter()
+        .map(route)
+        .collect::<Read<Vec<RouteSpec>>>()?;
     let mut offsets: Vec<usize> = routes.iter().map(|route| route.written_at).collect();
     offsets.sort_unstable();
     for route in &mut routes {

@@ -25,8 +25,10 @@ impl Point {
     /// Returns the scenario with a name that distinguishes the point from the sweep's others.
     pub fn into_named_scenario(self) -> Scenario {
         let mut scenario = self.scenario;
-        let settings = self.settings.iter();
-        let settings = settings.map(|setting| format!("{}={}", setting.key, setting.value));
+        let settings = self
+            .settings
+            .iter()
+            .map(|setting| format!("{}={}", setting.key, setting.value));
         let settings: Vec<String> = settings.collect();
         if !settings.is_empty() {
             scenario.name = format!("{} ({})", scenario.name, settings.join(", "));
@@ -122,11 +124,12 @@ pub(super) fn points<'a>(
         _ => None,
     };
     let axes = sweep.map_or(Ok(Vec::new()), |(_, node)| axes(node));
-    let steps = axes.and_then(|axes| {
-        let axes = without_overridden(axes, document)?;
-        product(&axes, sweep.map(|(_, node)| node))
-    });
-    let steps = steps.map_err(|mistake| document.error(mistake))?;
+    let steps = axes
+        .and_then(|axes| {
+            let axes = without_overridden(axes, document)?;
+            product(&axes, sweep.map(|(_, node)| node))
+        })
+        .map_err(|mistake| document.error(mistake))?;
     let setting = |(keys, value): &(Vec<String>, Node)| Setting {
         key: keys.join("."),
         value: value.value.written(),

@@ -67,16 +67,20 @@ impl Swept {
         let files = Files::OnDisk(&beside);
         let document = Document::parse(file, text, files, overrides)?;
         let point = |(settings, scenario)| SweptPoint { settings, scenario };
-        let points = sweep::points(&document, file, files, Algorithms::NONE)?;
-        let mut points: Vec<SweptPoint> = points.map(point).collect();
+        let mut points: Vec<SweptPoint> = sweep::points(&document, file, files, Algorithms::NONE)?
+            .map(point)
+            .collect();
         if points.iter().all(|point| point.scenario.is_err()) {
             points.truncate(1);
             if let Some(SweptPoint { scenario, .. }) = points.pop() {
                 scenario?;
             }
         }
-        let name = Path::new(file).file_stem().unwrap_or_default();
-        let name = name.to_string_lossy().into_owned();
+        let name = Path::new(file)
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let parts = [
             written::text_of(document.root().clone(), file)?,
             beside.summary(),

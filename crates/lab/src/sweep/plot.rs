@@ -70,8 +70,9 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
                 .map(|(label, mut points)| {
                     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
                     let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
-                    let ranges = points.iter();
-                    let ranges = ranges.map(|(_, spread)| (spread.min * scale, spread.max * scale));
+                    let ranges = points
+                        .iter()
+                        .map(|(_, spread)| (spread.min * scale, spread.max * scale));
                     Line {
                         ranges: ranges.collect(),
                         ..Line::new(label, medians.collect())
@@ -135,11 +136,11 @@ fn setting<'a>(point: &'a PointReport, key: &str) -> Option<&'a SettingReport> {
 /// does not distinguish lines.
 fn is_ambiguous(report: &SweepReport, axis: &str, key: &str) -> bool {
     let value = |point, key| setting(point, key).map(|setting| &setting.value);
-    let places = report
+    let places: Vec<_> = report
         .points
         .iter()
-        .map(|point| (value(point, axis), value(point, key)));
-    let places: Vec<_> = places.collect();
+        .map(|point| (value(point, axis), value(point, key)))
+        .collect();
     places.iter().enumerate().any(|(index, (x, own))| {
         let mut before = places[..index].iter();
         before.any(|(other_x, other)| other_x == x && other != own)

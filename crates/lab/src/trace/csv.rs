@@ -179,8 +179,9 @@ impl<W: Write + core::fmt::Debug + Send> TraceSink for CsvTables<W> {
             &mut self.flows,
             &mut self.links,
             &mut self.frames,
-        ];
-        let files = files.into_iter().chain(&mut self.packets);
+        ]
+        .into_iter()
+        .chain(&mut self.packets);
         files.into_iter().try_for_each(Csv::finish)
     }
 }

@@ -32,8 +32,10 @@ pub(super) const FIGURE_2: Claim = Claim {
                     is_link(&scenario, link, megabits, packets, Duration::from_millis(5))
                 });
                 // A raw flow has no round trip.
-                let trips = scenario.flows.iter().filter(|flow| flow.name != "udp");
-                let trips: Vec<Duration> = trips
+                let trips: Vec<Duration> = scenario
+                    .flows
+                    .iter()
+                    .filter(|flow| flow.name != "udp")
                     .map(|flow| round_trip(&scenario, &flow.name))
                     .collect();
                 let expected = groups.iter().flat_map(|count| {

@@ -186,8 +186,11 @@ pub(super) fn underflows(run: &RunRecord) -> f64 {
 /// Returns the packets that a path retransmitted after losses, as TCP counts them. Packets that
 /// MPTCP reinjects on another flow are new to TCP.
 pub(super) fn resent(path: &PathStatistics) -> f64 {
-    let reinjected = path.traffic.reasons.iter();
-    let reinjected = reinjected.filter(|sent| sent.reason == SendReason::Reinjection.name());
+    let reinjected = path
+        .traffic
+        .reasons
+        .iter()
+        .filter(|sent| sent.reason == SendReason::Reinjection.name());
     let reinjected: u64 = reinjected.map(|sent| sent.packets).sum();
     (path.traffic.packets_retransmitted - reinjected) as f64
 }
@@ -258,8 +261,11 @@ pub(super) fn judge(
     why: &str,
 ) -> Judgement {
     let points = SPACE.points();
-    let drawn = points.iter().map(|point| At { evidence, point });
-    let drawn: Vec<At<'_>> = drawn.filter(|at| at.is_within_axes(plan)).collect();
+    let drawn: Vec<At<'_>> = points
+        .iter()
+        .map(|point| At { evidence, point })
+        .filter(|at| at.is_within_axes(plan))
+        .collect();
     let mut judgement = Judgement::new();
     let mut lines = String::new();
     for (name, is_so) in sentences {

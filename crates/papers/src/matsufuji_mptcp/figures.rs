@@ -118,11 +118,11 @@ impl Figure {
     /// Judges the sentences, and expects the variant's bars within the figures' axes.
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let [network] = self.networks;
-        let shown = self
+        let shown: Vec<_> = self
             .sentences
             .iter()
-            .map(|(name, shown)| (*name, move |at: &At<'_>| shown.is_so(at, network)));
-        let shown: Vec<_> = shown.collect();
+            .map(|(name, shown)| (*name, move |at: &At<'_>| shown.is_so(at, network)))
+            .collect();
         let sentences: Vec<Sentence<'_>> = shown
             .iter()
             .map(|(name, is_so)| (*name, is_so as &dyn Fn(&At<'_>) -> bool))

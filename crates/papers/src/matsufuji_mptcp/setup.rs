@@ -41,8 +41,10 @@ fn is_as_printed(network: &Network, trips: [u64; 2]) -> bool {
             let route = &scenario.routes[flow.paths[path].route];
             let links = route.forward.iter().chain(&route.reverse);
             let delay = links.map(|link| scenario.links[*link].config.delay);
-            let rates = route.forward.iter();
-            let mut rates = rates.filter_map(|link| scenario.links[*link].config.rate);
+            let mut rates = route
+                .forward
+                .iter()
+                .filter_map(|link| scenario.links[*link].config.rate);
             delay.fold(Duration::ZERO, |sum, delay| sum + delay) == Duration::from_millis(millis)
                 && rates.all(is_measured_by_iperf)
         }) && is_film(&scenario)

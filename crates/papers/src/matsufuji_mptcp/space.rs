@@ -168,8 +168,8 @@ pub(super) const SPACE: Space = Space(&[
 /// Returns a case at a point; with `is_ccp` it has the gain of the point.
 pub(super) fn at(case: &Case, point: &Point, is_ccp: bool) -> Case {
     let [loss_2, gain, loss_1] = [0, 1, 3].map(|dimension| point.value(dimension));
-    let case = SPACE.at(case, point);
-    let case = case
+    let case = SPACE
+        .at(case, point)
         .set("links.wifi-a.loss", LOSSES[loss_1][loss_2])
         .set("links.wifi-g.loss", ["0 %", "0.3 %", "2 %"][loss_2]);
     if is_ccp {

@@ -148,8 +148,12 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
         evidence.add(case.name.clone(), &scenario, vec![record]);
     }
     let judgement = (claim.judge)(&evidence);
-    let unmet = judgement.expects.iter().filter(|expect| !expect.is_met);
-    let unmet = unmet.map(|expect| expect.text.clone()).collect();
+    let unmet = judgement
+        .expects
+        .iter()
+        .filter(|expect| !expect.is_met)
+        .map(|expect| expect.text.clone())
+        .collect();
     (judgement.verdict(), unmet)
 }
 

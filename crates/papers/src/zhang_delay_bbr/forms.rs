@@ -156,8 +156,10 @@ fn picture(
         (format!("Delay-BBR, {form}"), samples.collect())
     });
     let published = SETTINGS.iter().map(|setting| {
-        let shown = SHOWN.iter().zip(PUBLISHED);
-        let mut shown = shown.filter(|(number, _)| **number == usize::from(setting.number));
+        let mut shown = SHOWN
+            .iter()
+            .zip(PUBLISHED)
+            .filter(|(number, _)| **number == usize::from(setting.number));
         let (delay_ms, loss_ratio) = shown.next().map_or((f64::NAN, f64::NAN), |(_, row)| row);
         Samples(vec![if unit == "ms" { delay_ms } else { loss_ratio }])
     });

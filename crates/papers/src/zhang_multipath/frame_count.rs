@@ -31,11 +31,13 @@ pub(super) const CLAIM: Claim = Claim {
     },
     judge: |evidence| {
         let mean = |of: fn(&FrameStatistics) -> u64| {
-            let all = CONFIGURATIONS.iter().map(|configuration| {
-                let case = case_name(configuration);
-                evidence.each(&case, |run| of(&run.statistics.flows[0].frames) as f64)
-            });
-            let all: Vec<Samples> = all.collect();
+            let all: Vec<Samples> = CONFIGURATIONS
+                .iter()
+                .map(|configuration| {
+                    let case = case_name(configuration);
+                    evidence.each(&case, |run| of(&run.statistics.flows[0].frames) as f64)
+                })
+                .collect();
             let seeds = 0..all[0].0.len();
             Samples(
                 seeds

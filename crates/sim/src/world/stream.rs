@@ -154,8 +154,9 @@ impl<O: Observer> Turn<'_, O> {
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A closed session accepts no more.
-            let taken = sender.write_bytes(self.now, zeros.slice(..wanted));
-            let taken = taken.unwrap_or(0);
+            let taken = sender
+                .write_bytes(self.now, zeros.slice(..wanted))
+                .unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
             }

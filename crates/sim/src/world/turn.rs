@@ -263,8 +263,10 @@ impl<O: Observer> Turn<'_, O> {
         let Some(truth) = &self.flow.truth else {
             return;
         };
-        let network = self.network.as_deref_mut();
-        let network = network.expect("an oracle requires a single lane");
+        let network = self
+            .network
+            .as_deref_mut()
+            .expect("an oracle requires a single lane");
         let mut lanes = (&mut *self.traffic, &mut *self.observer);
         network.carry(self.window, self.now, &mut lanes);
         let routes = self.flow.paths.iter().map(|path| path.route);

@@ -70,8 +70,7 @@ impl<'a> Conclusion<'a> {
             (None, None) => Ok(None),
             (Some(passphrase), Some(message)) => {
                 let message = KeyMaterial::parse(message).ok_or(Rejection::Crypto)?;
-                let keys = Keys::unwrap(passphrase, &message);
-                let keys = keys.map_err(|_| Rejection::BadSecret)?;
+                let keys = Keys::unwrap(passphrase, &message).map_err(|_| Rejection::BadSecret)?;
                 // Both directions begin with the caller's key, as libsrt's do.
                 let sending = SendingKeys::new(keys.clone(), settings.key_refresh, entropy);
                 Ok(Some(Cipher {

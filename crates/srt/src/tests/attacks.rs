@@ -135,8 +135,8 @@ fn strangers_fill_a_listener_and_an_input_gets_a_place_and_keeps_it() {
         connection.keeps_place() && connection.closed().is_none()
     });
     assert!(inputs.next().is_some(), "the camera is still there");
-    let closed = core::iter::from_fn(|| listener.poll_event());
-    let closed = closed.filter(|event| matches!(event, crate::Event::Closed(..)));
+    let closed = core::iter::from_fn(|| listener.poll_event())
+        .filter(|event| matches!(event, crate::Event::Closed(..)));
     assert!(closed.count() >= 200, "each is reported");
 }
 
@@ -220,11 +220,13 @@ fn silent_callers_share_the_memory_of_an_output() {
             }
             assert!(Arc::strong_count(&payload) == 9 || settings.passphrase.is_some());
         }
-        let own = ids.iter().filter_map(|&id| {
-            let connection = listener.connection(id)?;
-            Some(connection.own_sending_bytes())
-        });
-        let own: Vec<usize> = own.collect();
+        let own: Vec<usize> = ids
+            .iter()
+            .filter_map(|&id| {
+                let connection = listener.connection(id)?;
+                Some(connection.own_sending_bytes())
+            })
+            .collect();
         let all: usize = own.iter().sum();
         assert!(all <= MAX_BUFFERED_BYTES + 8 * 1_316, "{all}");
         let is_shared = settings.passphrase.is_none();

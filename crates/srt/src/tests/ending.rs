@@ -59,8 +59,10 @@ fn the_shutdown_arrives_after_the_last_payload_was_delivered() {
         world.caller.finish(finished_at);
         let at = end(&mut world);
         assert_eq!(world.caller.closed(), Some(CloseReason::Local));
-        let numbers = world.at_listener.iter();
-        let numbers = numbers.map(|(_, delivered)| delivered.payload.clone());
+        let numbers = world
+            .at_listener
+            .iter()
+            .map(|(_, delivered)| delivered.payload.clone());
         let sent = (0..COUNT).map(|number| number.to_be_bytes().to_vec());
         assert!(numbers.eq(sent), "seed {seed}");
         let most = latency + Duration::from_secs(1) + STEP;

@@ -91,8 +91,12 @@ impl World {
         loop {
             let arrival = self.in_flight.peek().map(|Reverse((at, ..))| *at);
             let timers = [self.caller.poll_timeout(), self.listener.poll_timeout()];
-            let next = timers.into_iter().chain(arrival).min();
-            let next = next.unwrap_or(until).max(self.now);
+            let next = timers
+                .into_iter()
+                .chain(arrival)
+                .min()
+                .unwrap_or(until)
+                .max(self.now);
             if next >= until {
                 self.now = self.now.max(until);
                 return;

@@ -275,8 +275,8 @@ fn callers_of_one_port_are_told_apart_and_strangers_refused() {
         Some(name @ ("a" | "b")) => Ok(settings(Some(&format!("secret of {name}")))),
         _ => Err(Rejection::NotFound),
     };
-    let wanted = [("b", Rejection::BadSecret), ("c", Rejection::NotFound)];
-    let wanted = wanted.map(|(name, rejection)| (Some(name.to_owned()), rejection));
+    let wanted = [("b", Rejection::BadSecret), ("c", Rejection::NotFound)]
+        .map(|(name, rejection)| (Some(name.to_owned()), rejection));
     let mut received = BTreeMap::<String, Vec<u8>>::new();
     let (mut sent, until) = (0, wire.now() + PATIENCE);
     let expected = stream(100);

@@ -262,8 +262,11 @@ impl Link {
     /// first copy: the round trip of one of several copies is not known (Karn's algorithm).
     pub(super) fn on_delivered(&mut self, now: Instant, number: u64) -> Option<Instant> {
         // The last copy comes first.
-        let known = self.sent.iter_mut().rev();
-        let mut known = known.filter(|sent| sent.fate != Fate::Over);
+        let mut known = self
+            .sent
+            .iter_mut()
+            .rev()
+            .filter(|sent| sent.fate != Fate::Over);
         let sent = known.find(|sent| sent.number == number)?;
         let fate = core::mem::replace(&mut sent.fate, Fate::Over);
         match fate {

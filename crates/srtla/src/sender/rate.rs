@@ -189,8 +189,12 @@ impl Rate {
         let window = self.mark(now, observed);
         let delivered = self.delivered();
         let silence = now.saturating_since(observed.delivered_at);
-        let best = self.recent.iter().map(|&(_, rate)| rate).max();
-        let best = best.unwrap_or(delivered);
+        let best = self
+            .recent
+            .iter()
+            .map(|&(_, rate)| rate)
+            .max()
+            .unwrap_or(delivered);
         let is_measured = silence < window && self.delivered_bytes() >= LEAST_BYTES;
         if observed.queueing > MAX_QUEUEING {
             if now >= self.fall_at && is_measured {

@@ -137,17 +137,18 @@ impl Sender {
 
     fn plans(&self, now: Instant) -> Vec<Plan> {
         let links = self.links.iter().enumerate();
-        let plans = links.filter_map(|(index, link)| {
-            let link = link.as_ref().filter(|link| link.is_up())?;
-            Some(Plan {
-                id: LinkId(index as u8),
-                start: link.start(now),
-                forward: link.rtt.forward(),
-                weight: link.options.weight,
-                is_metered: link.options.is_metered,
+        let mut plans: Vec<Plan> = links
+            .filter_map(|(index, link)| {
+                let link = link.as_ref().filter(|link| link.is_up())?;
+                Some(Plan {
+                    id: LinkId(index as u8),
+                    start: link.start(now),
+                    forward: link.rtt.forward(),
+                    weight: link.options.weight,
+                    is_metered: link.options.is_metered,
+                })
             })
-        });
-        let mut plans: Vec<Plan> = plans.collect();
+            .collect();
         let is_in_time = |plan: &Plan| plan.forward < self.latency;
         if plans.iter().any(is_in_time) {
             plans.retain(is_in_time);

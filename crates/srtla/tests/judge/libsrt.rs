@@ -138,14 +138,16 @@ impl Receiver {
     }
 
     fn report(&mut self, ranges: &[(u32, u32)]) {
-        let words = ranges.iter().flat_map(|&(first, last)| {
-            if first == last {
-                vec![last]
-            } else {
-                vec![first | 1 << 31, last]
-            }
-        });
-        let words: Vec<u32> = words.collect();
+        let words: Vec<u32> = ranges
+            .iter()
+            .flat_map(|&(first, last)| {
+                if first == last {
+                    vec![last]
+                } else {
+                    vec![first | 1 << 31, last]
+                }
+            })
+            .collect();
         self.answers.push(control(0x8003, 0, CALLER, &words));
     }
 

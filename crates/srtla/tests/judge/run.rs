@@ -218,8 +218,9 @@ impl<B: Bond> World<B> {
                 } => {
                     self.media.next_at += PICTURE_INTERVAL;
                     let target = self.bond.target(now);
-                    let target = target.map_or(most, |target| target.bits_per_second() / 1_000);
-                    let target = target.clamp(LEAST_RATE, most);
+                    let target = target
+                        .map_or(most, |target| target.bits_per_second() / 1_000)
+                        .clamp(LEAST_RATE, most);
                     if now >= begin + Duration::from_millis(falls_at + 2_000) {
                         let excess = target as f64 / capacity as f64;
                         self.target_excess = self.target_excess.max(excess);

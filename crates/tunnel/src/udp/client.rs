@@ -38,11 +38,12 @@ impl Ports {
     pub async fn open(rules: &[Rule]) -> anyhow::Result<Ports> {
         let mut ports = Vec::new();
         for rule in rules {
-            let socket = listen::udp(rule.listen).and_then(|socket| {
-                socket.set_nonblocking(true)?;
-                UdpSocket::from_std(socket)
-            });
-            let socket = socket.with_context(|| format!("--udp {}", rule.listen))?;
+            let socket = listen::udp(rule.listen)
+                .and_then(|socket| {
+                    socket.set_nonblocking(true)?;
+                    UdpSocket::from_std(socket)
+                })
+                .with_context(|| format!("--udp {}", rule.listen))?;
             set_up(&socket);
             let socket = Port::new(socket).with_context(|| format!("--udp {}", rule.listen))?;
             print::note(format_args!(

@@ -58,8 +58,9 @@ impl Flows {
     /// Records an application's datagram. Returns `None` if it must be dropped.
     pub(super) fn outgoing(&mut self, now: Instant, source: Source) -> Option<Outgoing> {
         let known = self.by_source.get(&source).copied();
-        let number = known.filter(|number| !self.flows[number].is_idle(now));
-        let number = number.unwrap_or_else(|| self.add(now, source));
+        let number = known
+            .filter(|number| !self.flows[number].is_idle(now))
+            .unwrap_or_else(|| self.add(now, source));
         let flow = self.flows.get_mut(&number)?;
         flow.used_at = now;
         match flow.standing {
@@ -103,8 +104,11 @@ impl Flows {
     fn add(&mut self, now: Instant, source: Source) -> u32 {
         self.flows.retain(|_, flow| !flow.is_idle(now));
         if self.flows.len() >= MAX_FLOWS {
-            let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.used_at);
-            let oldest = oldest.map(|(number, _)| *number);
+            let oldest = self
+                .flows
+                .iter()
+                .min_by_key(|(_, flow)| flow.used_at)
+                .map(|(number, _)| *number);
             oldest.and_then(|number| self.flows.remove(&number));
         }
         let flows = &self.flows;

@@ -169,8 +169,11 @@ impl ServerEnd {
         self.flows.retain(|_, flow| !flow.queue.is_closed());
         if self.flows.len() >= MAX_FLOWS {
             let last_use = |flow: &Flow| flow.used.millis.load(Ordering::Relaxed);
-            let oldest = self.flows.iter().min_by_key(|(_, flow)| last_use(flow));
-            let oldest = oldest.map(|(number, _)| *number);
+            let oldest = self
+                .flows
+                .iter()
+                .min_by_key(|(_, flow)| last_use(flow))
+                .map(|(number, _)| *number);
             oldest.and_then(|number| self.flows.remove(&number));
         }
     }

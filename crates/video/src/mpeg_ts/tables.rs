@@ -476,12 +476,14 @@ mod tests {
     /// Returns packets of `pid` with these bytes of sections, one after another. Each packet with
     /// the start of a section points to the first one.
     fn packed(pid: u16, sections: &[Vec<u8>]) -> Vec<[u8; PACKET_LEN]> {
-        let starts = sections.iter().scan(0, |at, section| {
-            let start = *at;
-            *at += section.len();
-            Some(start)
-        });
-        let starts: Vec<usize> = starts.collect();
+        let starts: Vec<usize> = sections
+            .iter()
+            .scan(0, |at, section| {
+                let start = *at;
+                *at += section.len();
+                Some(start)
+            })
+            .collect();
         let (all, mut at, mut packed) = (sections.concat(), 0, Vec::new());
         while at < all.len() {
             let mut packet = [0xff; PACKET_LEN];

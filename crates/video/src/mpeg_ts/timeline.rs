@@ -284,8 +284,9 @@ impl Timeline {
         }
         let passed = clock.silence().unwrap_or_else(|| self.gap_since(last));
         let estimate = last.time + passed;
-        let own = clock.time;
-        let own = own.filter(|time| time.abs_diff(estimate) <= LARGEST_ERROR);
+        let own = clock
+            .time
+            .filter(|time| time.abs_diff(estimate) <= LARGEST_ERROR);
         self.mark(index, own.unwrap_or(estimate));
     }
 

@@ -213,8 +213,11 @@ mod tests {
     }
 
     fn mean(frames: &[FrameShape], importance: Importance) -> f64 {
-        let of = frames.iter().filter(|frame| frame.importance == importance);
-        let of: Vec<FrameShape> = of.copied().collect();
+        let of: Vec<FrameShape> = frames
+            .iter()
+            .filter(|frame| frame.importance == importance)
+            .copied()
+            .collect();
         total(&of) / of.len() as f64
     }
 

@@ -216,10 +216,11 @@ mod tests {
         let rate = total(&frames) * 8.0 / 300.0;
         assert!((rate / 2e6 - 1.0).abs() < 0.01, "{rate}");
         let mean = |is_key| {
-            let of = frames
+            let of: Vec<FrameShape> = frames
                 .iter()
-                .filter(|frame| frame.importance.is_key() == is_key);
-            let of: Vec<FrameShape> = of.copied().collect();
+                .filter(|frame| frame.importance.is_key() == is_key)
+                .copied()
+                .collect();
             total(&of) / of.len() as f64
         };
         let ratio = mean(true) / mean(false);

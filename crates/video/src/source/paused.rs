@@ -85,9 +85,8 @@ mod tests {
     fn nothing_is_due_in_a_pause_and_a_key_frame_ends_it() {
         let rate = DataRate::from_megabits_per_second(1);
         let source = Box::new(Cbr::new(Instant::ZERO, 25, rate).unwrap());
-        let pauses = [(0, 100), (1_200, 400)];
-        let pauses =
-            pauses.map(|(at, span)| (Instant::from_millis(at), Duration::from_millis(span)));
+        let pauses = [(0, 100), (1_200, 400)]
+            .map(|(at, span)| (Instant::from_millis(at), Duration::from_millis(span)));
         let mut source = Paused::new(source, pauses.to_vec());
         let frames: Vec<(u64, bool)> = (0..40)
             .map(|_| {

@@ -58,11 +58,14 @@ impl FrameLadder {
     /// # Errors
     /// A [`FrameLadderError`] that names the line.
     pub fn parse(text: &str) -> Result<FrameLadder, FrameLadderError> {
-        let lines = text.lines().enumerate().map(|(index, line)| {
-            let content = line.split('#').next().unwrap_or_default().trim();
-            (index + 1, content)
-        });
-        let mut lines = lines.filter(|(_, line)| !line.is_empty());
+        let mut lines = text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| {
+                let content = line.split('#').next().unwrap_or_default().trim();
+                (index + 1, content)
+            })
+            .filter(|(_, line)| !line.is_empty());
         let (_, heading) = lines.next().ok_or(FrameLadderError::Heading)?;
         let mut columns = heading.split(',').map(str::trim);
         if columns.next() != Some("frame") {
@@ -82,8 +85,9 @@ impl FrameLadder {
         for (line, row) in lines {
             let frame = sizes[0].len();
             let wrong = || FrameLadderError::Row { line, frame, count };
-            let numbers = row.split(',').map(|cell| cell.trim().parse::<u32>());
-            let numbers = numbers
+            let numbers = row
+                .split(',')
+                .map(|cell| cell.trim().parse::<u32>())
                 .collect::<Result<Vec<u32>, _>>()
                 .map_err(|_| wrong())?;
             match numbers.split_first() {

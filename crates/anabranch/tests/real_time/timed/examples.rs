@@ -57,8 +57,11 @@ impl Running {
 
     /// Waits for the successful end. Returns the lines that were not read yet.
     fn finish(mut self) -> Vec<String> {
-        let lines = self.lines.by_ref().map(|line| line.expect("text"));
-        let lines = lines.collect();
+        let lines = self
+            .lines
+            .by_ref()
+            .map(|line| line.expect("text"))
+            .collect();
         let status = self.child.wait().expect("it was started");
         assert!(status.success(), "{status}: {lines:?}");
         lines

@@ -68,8 +68,10 @@ impl Coupling {
         paths: &[PathView],
     ) {
         if cycle.phase() == COMPARING_PHASE {
-            let others = paths.iter().filter(|view| view.id != feedback.path);
-            let others = others.filter(|view| view.state.is_usable() && !view.bandwidth.is_zero());
+            let others = paths
+                .iter()
+                .filter(|view| view.id != feedback.path)
+                .filter(|view| view.state.is_usable() && !view.bandwidth.is_zero());
             let others = others.filter(|view| view.rtt.smoothed.is_some());
             let bytes = feedback.prior_bytes_in_flight;
             let own = Own {

@@ -75,8 +75,13 @@ fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Seen>) {
     };
     let (from, to) = (Instant::ZERO, Instant::from_secs(60));
     let loss = LossDetection::GapImmediate;
-    let bed = bed.feedback(FeedbackSchedule::EVERY_PACKET);
-    let bed = bed.flow(Box::new(watched), Source::Greedy, loss, from, to);
+    let bed = bed.feedback(FeedbackSchedule::EVERY_PACKET).flow(
+        Box::new(watched),
+        Source::Greedy,
+        loss,
+        from,
+        to,
+    );
     let outcome = bed.run(to).remove(0);
     (outcome, seen.iter().collect())
 }
@@ -94,8 +99,9 @@ fn algorithm_4_alone_in_probe_bw_the_delay_stays_below_the_factor_and_a_round() 
         let settled = seen.iter().filter(|seen| seen.at >= Instant::from_secs(5));
         let worst = settled
             .filter(|seen| seen.state == "ProbeBW")
-            .map(|seen| seen.rtt);
-        let worst = worst.max().expect("ProbeBW");
+            .map(|seen| seen.rtt)
+            .max()
+            .expect("ProbeBW");
         assert!(worst <= most, "case {case}: {worst:?} of {base:?}");
     }
 }
@@ -116,8 +122,9 @@ fn algorithm_4_a_queue_of_its_own_making_ends_probe_bw_within_two_round_trips() 
         let settled = seen.iter().filter(|seen| seen.at >= Instant::from_secs(30));
         let worst = settled
             .filter(|seen| seen.state == "ProbeBW")
-            .map(|seen| seen.rtt);
-        let worst = worst.max().expect("ProbeBW");
+            .map(|seen| seen.rtt)
+            .max()
+            .expect("ProbeBW");
         assert!(worst <= base.mul_f64(1.2 + 0.11), "case {case}: {worst:?}");
     }
 }

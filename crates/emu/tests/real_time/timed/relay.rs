@@ -362,8 +362,8 @@ fn received_mark(socket: &UdpSocket) -> Ecn {
     let mut slices = [IoSliceMut::new(&mut bytes)];
     let mut control = nix::cmsg_space!(u8);
     let socket = socket.as_raw_fd();
-    let message = recvmsg::<()>(socket, &mut slices, Some(&mut control), MsgFlags::empty());
-    let message = message.expect("a datagram in time");
+    let message = recvmsg::<()>(socket, &mut slices, Some(&mut control), MsgFlags::empty())
+        .expect("a datagram in time");
     let mut fields = message.cmsgs().expect("room for the field");
     let Some(ControlMessageOwned::Ipv4Tos(field)) = fields.next() else {
         panic!("no ECN field");

@@ -215,8 +215,10 @@ pub(super) struct Row {
 /// # Errors
 /// A scenario cannot be emulated.
 pub(super) fn all() -> anyhow::Result<Vec<Row>> {
-    let contest = CONTEST.iter().filter(|row| row.name != "6a");
-    let contest = contest.map(|row| Row::of(&declared(row.name, row.case, row.scenario)));
+    let contest = CONTEST
+        .iter()
+        .filter(|row| row.name != "6a")
+        .map(|row| Row::of(&declared(row.name, row.case, row.scenario)));
     contest.chain(WEATHER.iter().map(Row::of)).collect()
 }
 
@@ -270,8 +272,12 @@ impl Row {
     /// Returns each path's share of the packets, in units of the slowest one's.
     pub(super) fn weights(&self) -> Vec<u64> {
         let rate = |route: &EmulatedRoute| route.forward.rate.unwrap_or(DataRate::MAX);
-        let slowest = self.routes.iter().map(rate).min();
-        let slowest = slowest.map_or(1, |rate| rate.bits_per_second().max(1));
+        let slowest = self
+            .routes
+            .iter()
+            .map(rate)
+            .min()
+            .map_or(1, |rate| rate.bits_per_second().max(1));
         let routes = self.routes.iter();
         routes
             .map(|route| rate(route).bits_per_second() / slowest)

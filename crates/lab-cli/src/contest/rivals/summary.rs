@@ -72,8 +72,9 @@ pub(super) fn summaries(runs: &[Run]) -> Vec<Summary> {
     places
         .into_iter()
         .map(|(row_index, transport)| {
-            let runs = runs.iter();
-            let runs = runs.filter(|run| (run.row_index, run.transport) == (row_index, transport));
+            let runs = runs
+                .iter()
+                .filter(|run| (run.row_index, run.transport) == (row_index, transport));
             summary(row_index, transport, &runs.collect::<Vec<_>>())
         })
         .collect()

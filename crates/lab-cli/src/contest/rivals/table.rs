@@ -231,8 +231,10 @@ impl Results {
                 "reason": skipped.reason,
             })
         });
-        let versions = self.versions.iter();
-        let versions = versions.map(|(name, version)| (name.clone(), json!(version)));
+        let versions = self
+            .versions
+            .iter()
+            .map(|(name, version)| (name.clone(), json!(version)));
         let document = json!({
             "command": self.command,
             "machine": self.machine,

@@ -340,10 +340,11 @@ mod tests {
         };
         let Commands { far, near } = transport.commands(row, &equipment);
         let join = |commands: Vec<Vec<OsString>>| {
-            let lines = commands
+            let lines: Vec<String> = commands
                 .iter()
-                .map(|words| words.join(&OsString::from(" ")));
-            let lines: Vec<String> = lines.map(|line| line.into_string().unwrap()).collect();
+                .map(|words| words.join(&OsString::from(" ")))
+                .map(|line| line.into_string().unwrap())
+                .collect();
             lines.join("; ")
         };
         [join(far), join(near)]

@@ -19,8 +19,8 @@ fn model_with(links: &[&str], routes: &[&[&str]], overrides: &[String]) -> Fluid
     }
     let names = ('a'..).zip(routes).map(|(name, _)| name.to_string());
     text += &format!("[[flows]]\npaths = {:?}\n", names.collect::<Vec<_>>());
-    let scenario = Scenario::parse("test.toml", &text, overrides);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let scenario = Scenario::parse("test.toml", &text, overrides)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
     FluidModel::of(&scenario, &scenario.flows[0])
 }
 

@@ -48,8 +48,10 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
         starts_idle: table.or("starts-idle", usual.starts_idle, boolean)?,
     };
     if objects.max_bytes < objects.min_bytes {
-        let node = table.node("max-bytes").or(table.node("min-bytes"));
-        let node = node.expect("the usual ones are in order");
+        let node = table
+            .node("max-bytes")
+            .or(table.node("min-bytes"))
+            .expect("the usual ones are in order");
         return Err(node.mistake("the largest object is smaller than the smallest"));
     }
     Ok(FlowKind::Short(Box::new(ShortSpec {

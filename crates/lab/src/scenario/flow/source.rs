@@ -447,8 +447,10 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
 
 /// Reads three sizes, as 6:2:1.
 fn ratio(node: &Node) -> Read<[f64; 3]> {
-    let parts = text(node)?.split(':').map(|part| part.trim().parse().ok());
-    let parts: Option<Vec<f64>> = parts.collect();
+    let parts: Option<Vec<f64>> = text(node)?
+        .split(':')
+        .map(|part| part.trim().parse().ok())
+        .collect();
     let parts = parts.and_then(|parts| <[f64; 3]>::try_from(parts).ok());
     parts.ok_or_else(|| node.mistake("expected three numbers, as 6:2:1"))
 }

@@ -113,8 +113,8 @@ fn what_happens_again_and_again_is_written_once() {
 ]
 outages = [{ at = "2 s", for = "1 s", every = "3 s", times = 3 }]"#,
     );
-    let changes = [(3, 70), (6, 30), (9, 70), (12, 30)];
-    let changes = changes.map(|(at, ms)| (Instant::from_secs(at), Duration::from_millis(ms)));
+    let changes = [(3, 70), (6, 30), (9, 70), (12, 30)]
+        .map(|(at, ms)| (Instant::from_secs(at), Duration::from_millis(ms)));
     assert_eq!(link.delay_schedule, changes);
     let outages = [2, 5, 8].map(|at| (Instant::from_secs(at), Duration::from_secs(1)));
     assert_eq!(link.outages, outages);

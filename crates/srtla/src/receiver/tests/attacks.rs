@@ -61,8 +61,11 @@ fn registrations_from_forged_addresses_take_no_place() {
     }
     let group = group.unwrap();
     assert_eq!(receiver.links(group).collect::<Vec<_>>(), sender.links);
-    let reported = sender.links.iter().copied();
-    let reported = reported.map(|link| Event::LinkAccepted(group, link));
+    let reported = sender
+        .links
+        .iter()
+        .copied()
+        .map(|link| Event::LinkAccepted(group, link));
     assert_eq!(events(&mut receiver), reported.collect::<Vec<_>>());
 }
 

@@ -143,8 +143,9 @@ pub(super) fn output_of(line: &str) -> anyhow::Result<String> {
 /// # Errors
 /// The program is missing.
 pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
-    let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
-    let mut usual = usual.iter().map(|folder| Path::new(folder).join(program));
+    let mut usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+        .iter()
+        .map(|folder| Path::new(folder).join(program));
     let found = installed(program).or_else(|| usual.find(|path| path.is_file()));
     let package = match program {
         "ip" => " (Debian: iproute2)",

@@ -59,8 +59,9 @@ impl Nat {
 fn parameters(has_ipv6: bool) -> anyhow::Result<Parameters> {
     let mut paths = vec![PathBuf::from(FORWARD_IPV4)];
     if has_ipv6 {
-        let interfaces = fs::read_dir(CONF_IPV6).context("this machine has no IPv6")?;
-        let interfaces = interfaces.flatten();
+        let interfaces = fs::read_dir(CONF_IPV6)
+            .context("this machine has no IPv6")?
+            .flatten();
         let interfaces = interfaces.filter(|entry| entry.file_name() != "all");
         paths.extend(interfaces.map(|entry| entry.path().join("accept_ra")));
         paths.push(PathBuf::from(FORWARD_IPV6));
@@ -68,8 +69,8 @@ fn parameters(has_ipv6: bool) -> anyhow::Result<Parameters> {
     paths
         .into_iter()
         .map(|path| {
-            let value = fs::read_to_string(&path);
-            let value = value.with_context(|| format!("cannot read {}", path.display()))?;
+            let value = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
             Ok((path, value.trim().to_owned()))
         })
         .collect()

@@ -183,10 +183,11 @@ fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
                 .with_context(|| format!("it takes root: cannot read {}", folder.display()));
         }
     };
-    let names = entries
+    let names: Vec<_> = entries
         .iter()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
     if names.is_empty() {
         print::note("nothing is left to undo");
     }

@@ -225,8 +225,8 @@ mod tests {
                 "ip -4 rule add pref 7094 from 0.0.0.0/32 lookup 7099",
                 "ip -4 rule del pref 7094 from 0.0.0.0/32 lookup 7099",
             ),
-        ];
-        let expected = expected.map(|(act, undo)| (act.to_owned(), undo.to_owned()));
+        ]
+        .map(|(act, undo)| (act.to_owned(), undo.to_owned()));
         assert_eq!(planned, expected);
     }
 
@@ -255,8 +255,11 @@ mod tests {
             "ab0",
             [Some([10, 99, 0, 2].into()), None],
         ));
-        let rules = planned.iter().map(|(act, _)| act.as_str());
-        let mut rules: Vec<_> = rules.filter(|act| act.contains("-6 rule add")).collect();
+        let mut rules: Vec<_> = planned
+            .iter()
+            .map(|(act, _)| act.as_str())
+            .filter(|act| act.contains("-6 rule add"))
+            .collect();
         rules.sort_unstable();
         let expected = [
             "ip -6 rule add pref 7090 fwmark 0x416e6162 goto 7099",

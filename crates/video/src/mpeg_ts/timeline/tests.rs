@@ -58,8 +58,9 @@ fn times_with(packets: &[Bytes], tables: &ProgramTables) -> Vec<u64> {
     timeline.finish();
     let start = timeline.time_at(0).unwrap();
     let ends = (0..=packets.len()).map(|index| (index * PACKET_LEN) as u64);
-    let times = ends.map(|at| timeline.time_at(at).unwrap().saturating_sub(start));
-    let times: Vec<_> = times.collect();
+    let times: Vec<_> = ends
+        .map(|at| timeline.time_at(at).unwrap().saturating_sub(start))
+        .collect();
     assert!(times.is_sorted(), "{times:?}");
     // Ticks are not whole nanoseconds.
     times

@@ -160,8 +160,8 @@ fn what_an_emulated_queue_marks_reaches_the_controller() {
         "links.there.rate=2 Mbit/s",
         "links.there.loss=0 %",
     ];
-    let scenario = Scenario::parse("ecn.toml", SCENARIO, &settings.map(str::to_owned));
-    let scenario = scenario.expect("it is a scenario");
+    let scenario = Scenario::parse("ecn.toml", SCENARIO, &settings.map(str::to_owned))
+        .expect("it is a scenario");
     twice(|| {
         let run = run::run(&scenario, Network::Emulated, Seed(1));
         let link = &run.links[0].forward.link;

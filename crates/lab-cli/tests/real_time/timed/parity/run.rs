@@ -58,8 +58,10 @@ impl Run {
 
     /// Returns the mean time from a frame's capture to its completion.
     pub(crate) fn mean_delay_ms(&self) -> f64 {
-        let delays = self.received.iter();
-        let delays = delays.map(|frame| (frame.completed_at - frame.captured_at).as_millis_f64());
+        let delays = self
+            .received
+            .iter()
+            .map(|frame| (frame.completed_at - frame.captured_at).as_millis_f64());
         delays.sum::<f64>() / self.received.len() as f64
     }
 }
