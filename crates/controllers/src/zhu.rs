@@ -219,7 +219,9 @@ impl Zhu {
                 self.available = available.clamp(self.min_rate, self.max_available());
             }
         }
-        if let Some(min_rtt) = feedback.rtt.min_rtt().filter(|_| feedback.rtt.has_sample()) {
+        if feedback.rtt.has_sample()
+            && let Some(min_rtt) = feedback.rtt.min_rtt()
+        {
             let wait = feedback
                 .rtt
                 .smoothed()

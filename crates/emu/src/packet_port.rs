@@ -104,7 +104,9 @@ impl Port for PacketPort {
                 };
                 // The clock is read under the lock: a link's time must not go back.
                 let answer = traffic.receive(self.clock.now(), direction, packet);
-                if let Some(answer) = answer.filter(|_| self.reports_mtu) {
+                if self.reports_mtu
+                    && let Some(answer) = answer
+                {
                     // A lost answer is one that a router was not permitted to send.
                     let _ = from.send(&answer);
                 }

@@ -378,7 +378,11 @@ fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -
         .enumerate()
         .map(|(place, values)| {
             let ours = whole(values);
-            let pair = first.as_ref().zip(ours.as_ref()).filter(|_| place > 0);
+            let pair = if place > 0 {
+                first.as_ref().zip(ours.as_ref())
+            } else {
+                None
+            };
             let differences = pair.and_then(|(first, ours)| {
                 let pairs = ours.iter().zip(first);
                 Estimate::of(&pairs.map(|(ours, first)| ours - first).collect::<Vec<_>>())

@@ -208,7 +208,11 @@ impl FrameDelays {
     /// unknown share of the links.
     pub fn bound_p95(&self) -> Option<Duration> {
         let bounds = self.frames.iter().map(|frame| frame.bound);
-        percentile_95(bounds).filter(|_| !self.has_cross_traffic)
+        if self.has_cross_traffic {
+            None
+        } else {
+            percentile_95(bounds)
+        }
     }
 
     /// Returns the mean parts of the frames between the 94th and the 96th percentile; `None` if no

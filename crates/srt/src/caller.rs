@@ -158,7 +158,11 @@ impl Caller {
                 else {
                     return;
                 };
-                let answer = Handshake::parse(body).filter(|_| destination == self.local_id);
+                let answer = if destination == self.local_id {
+                    Handshake::parse(body)
+                } else {
+                    None
+                };
                 if let Some(answer) = answer {
                     self.on_answer(now, &answer, timestamp);
                 }

@@ -27,7 +27,11 @@ impl Missing {
 
     /// Returns a time before which no missing packet was last reported, if there was a report.
     pub(crate) fn oldest_report(&self) -> Option<Instant> {
-        self.oldest_report.filter(|_| !self.ranges.is_empty())
+        if self.ranges.is_empty() {
+            None
+        } else {
+            self.oldest_report
+        }
     }
 
     /// Adds a range behind all others.

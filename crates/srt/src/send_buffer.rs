@@ -65,7 +65,11 @@ impl SendBuffer {
 
     /// Returns the time at which the first packet in flight last left.
     pub(crate) fn first_sent_at(&self) -> Option<Instant> {
-        let first = self.packets.front().filter(|_| self.sent_count > 0);
+        let first = if self.sent_count > 0 {
+            self.packets.front()
+        } else {
+            None
+        };
         first.map(|packet| packet.sent_at)
     }
 

@@ -443,7 +443,7 @@ impl Sender {
             return;
         };
         let is_due = !link.is_up() && now >= link.join_at;
-        if let Some(request) = request.filter(|_| is_due) {
+        if is_due && let Some(request) = request {
             link.join_at = now + RETRY;
             link.join_sent_at.get_or_insert(now);
             self.send(id, request);

@@ -95,7 +95,10 @@ impl SenderInfo {
             && u16::from_be_bytes(*version) == INFO_VERSION;
         // The first is an index of the link at the sender.
         let (_, rest) = rest.split_first_chunk::<4>()?;
-        let (numbers, _) = rest.split_first_chunk::<20>().filter(|_| is_info)?;
+        if !is_info {
+            return None;
+        }
+        let (numbers, _) = rest.split_first_chunk::<20>()?;
         let number = |index: usize| {
             let bytes = numbers[4 * index..].first_chunk();
             u32::from_be_bytes(bytes.copied().unwrap_or_default())

@@ -408,7 +408,9 @@ impl BbrQuic {
         let target = bandwidth.mul_f64(self.pacing_gain);
         if self.full_pipe.is_full {
             self.pacing_rate = target;
-        } else if let Some(min_rtt) = self.min_rtt.filter(|_| self.pacing_rate.is_zero()) {
+        } else if self.pacing_rate.is_zero()
+            && let Some(min_rtt) = self.min_rtt
+        {
             self.pacing_rate = DataRate::from_bytes_per(self.initial_window(), min_rtt);
         } else {
             self.pacing_rate = self.pacing_rate.max(target);

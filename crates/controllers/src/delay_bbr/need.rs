@@ -68,7 +68,10 @@ impl DelayBbr {
     pub(super) fn echo(&mut self, packet: &AckedPacket) -> Option<Echo> {
         let is_full = packet.sent.bytes * 8 >= self.config.max_packet_bytes * 7;
         let is_recent = packet.sent.packet_number >= self.counts_from;
-        let rtt = packet.rtt.filter(|_| is_full && is_recent)?;
+        if !is_full || !is_recent {
+            return None;
+        }
+        let rtt = packet.rtt?;
         let least = self.min_rtt.on_full_rtt(rtt);
         Some(Echo {
             sent_at: packet.sent.sent_at,

@@ -165,7 +165,9 @@ impl GainCycle {
         if now.saturating_since(self.started_at) <= length {
             return;
         }
-        if let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) {
+        if self.phase == 0
+            && let Some(probe) = self.long_probe.as_mut()
+        {
             probe.ended_at = now;
         }
         let has_grown = self.long_probe.is_some_and(|probe| probe.has_grown);
@@ -256,7 +258,10 @@ impl GainCycle {
 
     /// Returns the present rate of a climbing probe.
     pub(super) fn climbing_rate(&self) -> Option<DataRate> {
-        let probe = self.long_probe.filter(|_| self.phase == 0)?;
+        if self.phase != 0 {
+            return None;
+        }
+        let probe = self.long_probe?;
         Some(probe.climb?.rate)
     }
 

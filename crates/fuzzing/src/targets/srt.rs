@@ -53,7 +53,11 @@ struct Ends {
 impl Ends {
     fn new(is_encrypted: bool) -> Self {
         let now = Instant::from_secs(1_000);
-        let passphrase = Passphrase::new("correct horse").filter(|_| is_encrypted);
+        let passphrase = if is_encrypted {
+            Passphrase::new("correct horse")
+        } else {
+            None
+        };
         let settings = Settings {
             passphrase,
             ..Settings::default()

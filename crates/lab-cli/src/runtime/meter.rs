@@ -180,7 +180,7 @@ impl Meter {
         let event = packet_event(direction, path, bytes, &sent);
         let has_begun = sent.at >= self.zero;
         let delay = at.saturating_since(sent.at);
-        if let Some((recording, at)) = self.recording(at).filter(|_| has_begun) {
+        if has_begun && let Some((recording, at)) = self.recording(at) {
             recording.observer().on_delivered(at, &event, delay);
             self.packets.delivered += 1;
             self.data_packets_delivered += u64::from(direction == Direction::Forward);

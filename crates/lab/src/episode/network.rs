@@ -46,7 +46,11 @@ impl Meter {
 
     fn path_of(&mut self, packet: &PacketEvent) -> Option<&mut NetworkPath> {
         let is_own = packet.flow == self.flow && packet.direction == Direction::Forward;
-        self.paths.get_mut(packet.path.index()).filter(|_| is_own)
+        if is_own {
+            self.paths.get_mut(packet.path.index())
+        } else {
+            None
+        }
     }
 }
 

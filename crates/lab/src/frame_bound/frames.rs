@@ -46,7 +46,10 @@ impl FrameLog {
     /// fragment's index.
     fn fragment(&mut self, packet: &PacketEvent) -> Option<(&mut FrameRecord, usize)> {
         let is_ours = packet.flow == self.flow && packet.direction == Direction::Forward;
-        let id = packet.fragment.filter(|_| is_ours)?;
+        if !is_ours {
+            return None;
+        }
+        let id = packet.fragment?;
         let frame = self.frames.get_mut(id.frame as usize)?;
         Some((frame, usize::from(id.fragment)))
     }

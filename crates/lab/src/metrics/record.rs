@@ -294,7 +294,7 @@ impl FrameRecord {
 
     /// Records a frame that can be shown now. The gap before it counts if the window is open.
     pub(super) fn show(&mut self, now: Instant, is_open: bool) {
-        if let Some(shown_at) = self.shown_at.filter(|_| is_open) {
+        if is_open && let Some(shown_at) = self.shown_at {
             self.longest_gap = self.longest_gap.max(Some((now - shown_at, shown_at)));
         }
         self.shown_at = Some(now);

@@ -211,7 +211,11 @@ impl SeriesRecorder {
     fn path_of(&mut self, packet: &PacketEvent) -> Option<&mut PathInterval> {
         let paths = &mut self.current_paths[packet.flow.index()];
         let is_forward = packet.direction == Direction::Forward;
-        paths.get_mut(packet.path.index()).filter(|_| is_forward)
+        if is_forward {
+            paths.get_mut(packet.path.index())
+        } else {
+            None
+        }
     }
 }
 

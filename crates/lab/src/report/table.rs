@@ -47,7 +47,7 @@ pub fn table(report: &Report) -> String {
         .runs
         .first()
         .is_some_and(|run| run.statistics.flows.len() > 1);
-    if let Some(jain) = spread(report, "jain", None).filter(|_| is_shared) {
+    if is_shared && let Some(jain) = spread(report, "jain", None) {
         writeln!(
             text,
             "\nJain's index {}",

@@ -128,11 +128,11 @@ impl<'a> Stepped<'a> {
         }
         let watch = &mut self.watches[0];
         let is_sample = is_multiple(SAMPLE_INTERVAL);
-        if let Some(trace) = watch.trace.as_mut().filter(|_| is_sample) {
+        if is_sample && let Some(trace) = watch.trace.as_mut() {
             trace.sample(&mut self.world)?;
         }
         let is_interval = stop > Instant::ZERO && self.series_interval.is_some_and(is_multiple);
-        if let Some(series) = watch.series.as_mut().filter(|_| is_interval) {
+        if is_interval && let Some(series) = watch.series.as_mut() {
             series.at_interval(&mut self.world);
         }
         Ok(())

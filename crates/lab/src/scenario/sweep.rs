@@ -249,7 +249,9 @@ fn product(axes: &[Axis], sweep: Option<&Node>) -> Result<Vec<Step>, Mistake> {
     let count = axes
         .iter()
         .try_fold(1_usize, |count, axis| count.checked_mul(axis.len()));
-    if let Some(sweep) = sweep.filter(|_| count.is_none_or(|count| count > MAX_POINTS)) {
+    if count.is_none_or(|count| count > MAX_POINTS)
+        && let Some(sweep) = sweep
+    {
         return Err(sweep.mistake(format!("more than {MAX_POINTS} points")));
     }
     let mut points = vec![Vec::new()];

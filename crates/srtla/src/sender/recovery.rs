@@ -259,7 +259,10 @@ impl Sender {
     /// left to arrive: its report was lost, or there can be none.
     fn overdue(&self, now: Instant) -> Option<u64> {
         let kept = self.memory.get(self.next)?;
-        let copy = kept.copy.filter(|_| !kept.is_queued)?;
+        if kept.is_queued {
+            return None;
+        }
+        let copy = kept.copy?;
         let is_last = self.fresh.is_empty();
         let is_gap = self.highest_arrived > self.next || is_last;
         let link = self.link(copy.link)?;

@@ -41,7 +41,7 @@ pub(super) struct PolicerFacts {
 impl Policer {
     /// Returns the policer's rate, if there is one.
     pub(super) fn rate(&self) -> Option<DataRate> {
-        self.rate.filter(|_| self.is_found)
+        if self.is_found { self.rate } else { None }
     }
 
     /// Returns whether a policer has been assumed for long enough, so that ProbeBW must begin

@@ -83,6 +83,6 @@ impl RecoveryWindow {
 
     /// Returns the window, in recovery.
     pub(super) fn bytes(&self) -> Option<u64> {
-        self.bytes.filter(|_| self.is_active())
+        if self.is_active() { self.bytes } else { None }
     }
 }

@@ -70,7 +70,11 @@ fn video_of(bytes: &[u8]) -> Vec<u8> {
         let packet = Packet::new(packet.try_into().unwrap());
         if packet.pid() == 0x100 {
             let payload = packet.payload();
-            let header = PesHeader::read(payload).filter(|_| packet.starts_unit());
+            let header = if packet.starts_unit() {
+                PesHeader::read(payload)
+            } else {
+                None
+            };
             video.extend(&payload[header.map_or(0, |header| header.header_len)..]);
         }
     }
