@@ -1,54 +1,22 @@
 //! Contract of every registered controller, whatever it optimises: one property model for all.
 
-use anabranch_core::control::{
-    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
-};
+use anabranch_core::control::{ControlParameters, Controller, ControllerConfig, RateKind};
 use anabranch_core::options::{AlgorithmOption, OptionValues};
-use anabranch_core::recovery::{
-    AckedPacket, DeliverySnapshot, Feedback, LossDetection, PacketContent, RateSample,
-    RttEstimator, SentPacket,
-};
-use anabranch_core::{PathId, PathView, SessionView};
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
+use super::conformance::{MAX_CE_COUNT, Player, Step, sends_something};
 use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
-use super::{CONTROLLERS, ControllerEntry, by_name, template};
-
-/// Largest count of marks in a report: the largest integer on the wire.
-const MAX_CE_COUNT: u64 = (1 << 62) - 1;
+use super::{CONTROLLERS, by_name, template};
 
 /// All registered controllers and their initial parameters.
 fn controllers() -> Vec<Controller> {
     let registered = CONTROLLERS.iter().map(|entry| by_name(entry.name).unwrap());
     let template = Controller::new("template", RateKind::Bandwidth, template::build);
     registered.chain([template]).collect()
-}
-
-/// Events that a controller may see; numbers are picked among the outstanding packets.
-#[derive(Clone, Debug)]
-enum Step {
-    Send {
-        bytes: u32,
-    },
-    Wait {
-        micros: u64,
-    },
-    Report {
-        acked: usize,
-        lost: usize,
-        /// Packets declared lost that arrive after all, the oldest first.
-        spurious: usize,
-        rate_kilobits: u64,
-        is_app_limited: bool,
-        has_rtt: bool,
-        ce_count: u64,
-    },
-    Retransmission,
-    Silence,
-    Own,
-    Penalty,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -82,195 +50,6 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays steps to a controller, with the state that recovery would keep.
-struct Player {
-    controller: Box<dyn CongestionController>,
-    now: Instant,
-    next_packet_number: u64,
-    outstanding: Vec<SentPacket>,
-    /// Packets declared lost, in the order of their numbers.
-    gone: Vec<SentPacket>,
-    rtt: RttEstimator,
-    delivered_bytes: u64,
-    lost_bytes: u64,
-    /// Largest further increase of the peer's counter of marks.
-    ce_count_left: u64,
-    timeout_count: u32,
-    /// The views of paths that the controller gets.
-    paths: Vec<PathView>,
-}
-
-impl Player {
-    fn new(controller: &Controller, config: &ControllerConfig) -> Self {
-        Player {
-            controller: controller.build(config),
-            now: Instant::from_secs(1),
-            next_packet_number: 0,
-            outstanding: Vec::new(),
-            gone: Vec::new(),
-            rtt: RttEstimator::default(),
-            delivered_bytes: 0,
-            lost_bytes: 0,
-            ce_count_left: MAX_CE_COUNT,
-            timeout_count: 0,
-            paths: Vec::new(),
-        }
-    }
-
-    fn bytes_in_flight(&self) -> u64 {
-        self.outstanding
-            .iter()
-            .map(|packet| u64::from(packet.bytes))
-            .sum()
-    }
-
-    fn play(&mut self, step: &Step) {
-        match *step {
-            Step::Send { bytes } => self.send(bytes),
-            Step::Wait { micros } => self.now += Duration::from_micros(micros),
-            Step::Report { .. } => self.report(step),
-            Step::Retransmission => {
-                self.timeout_count += 1;
-                let count = self.timeout_count;
-                let prior_bytes_in_flight = self.bytes_in_flight();
-                self.controller.on_timeout(
-                    self.now,
-                    Timeout::Retransmission {
-                        count,
-                        prior_bytes_in_flight,
-                    },
-                );
-            }
-            Step::Silence => {
-                let prior_bytes_in_flight = self.bytes_in_flight();
-                let all = self.outstanding.len();
-                self.lose(all);
-                self.controller.on_timeout(
-                    self.now,
-                    Timeout::FeedbackSilence {
-                        prior_bytes_in_flight,
-                    },
-                );
-            }
-            Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
-            Step::Penalty => self.controller.on_penalty(),
-        }
-    }
-
-    fn send(&mut self, bytes: u32) {
-        let packet = SentPacket {
-            packet_number: self.next_packet_number,
-            sent_at: self.now,
-            bytes,
-            bytes_in_flight: self.bytes_in_flight() + u64::from(bytes),
-            delivery: DeliverySnapshot {
-                delivered_bytes: self.delivered_bytes,
-                lost_bytes: self.lost_bytes,
-                ..DeliverySnapshot::default()
-            },
-            content: PacketContent::Padding,
-        };
-        self.next_packet_number += 1;
-        self.outstanding.push(packet);
-        self.controller.on_sent(self.now, &packet);
-    }
-
-    /// Declares the oldest packets in flight lost.
-    fn lose(&mut self, count: usize) -> Vec<SentPacket> {
-        let count = count.min(self.outstanding.len());
-        let lost: Vec<SentPacket> = self.outstanding.drain(..count).collect();
-        let bytes = lost.iter().map(|packet| u64::from(packet.bytes));
-        self.lost_bytes += bytes.sum::<u64>();
-        self.gone.extend_from_slice(&lost);
-        lost
-    }
-
-    /// Plays [`Step::Report`].
-    fn report(&mut self, step: &Step) {
-        let Step::Report {
-            acked,
-            lost,
-            spurious,
-            rate_kilobits,
-            is_app_limited,
-            has_rtt,
-            ce_count,
-        } = *step
-        else {
-            return;
-        };
-        let ce_count = ce_count.min(self.ce_count_left);
-        self.ce_count_left -= ce_count;
-        let prior_bytes_in_flight = self.bytes_in_flight();
-        let spurious = spurious.min(self.gone.len());
-        let mut arrived: Vec<SentPacket> = self.gone.drain(..spurious).collect();
-        let lost = self.lose(lost);
-        let acked = acked.min(self.outstanding.len());
-        arrived.extend(self.outstanding.drain(..acked));
-        let mut acked = Vec::new();
-        for sent in arrived {
-            let rtt = self.now - sent.sent_at;
-            self.delivered_bytes += u64::from(sent.bytes);
-            acked.push(AckedPacket {
-                sent,
-                received_at: has_rtt.then_some(self.now),
-                rtt: has_rtt.then_some(rtt),
-                delivered_bytes: self.delivered_bytes,
-            });
-        }
-        if let Some(rtt) = acked.last().and_then(|newest| newest.rtt) {
-            self.rtt.on_sample(self.now, rtt);
-        }
-        if !acked.is_empty() {
-            self.timeout_count = 0;
-        }
-        let rate = DataRate::from_kilobits_per_second(rate_kilobits);
-        let sample = RateSample {
-            delivery_rate: rate,
-            min_of_send_and_ack_rate: rate,
-            delivered_bytes: 1,
-            prior_delivered_bytes: 0,
-            interval: Duration::from_millis(1),
-            is_full_round: true,
-            is_app_limited,
-            is_first_flight: false,
-        };
-        let feedback = Feedback {
-            path: PathId(0),
-            acked: &acked,
-            lost: &lost,
-            spurious: &acked[..spurious],
-            rtt: &self.rtt,
-            delivery: (!acked.is_empty()).then_some(sample),
-            prior_bytes_in_flight,
-            bytes_in_flight: self.bytes_in_flight(),
-            delivered_bytes: self.delivered_bytes,
-            lost_bytes: self.lost_bytes,
-            is_app_limited,
-            is_window_limited: !is_app_limited,
-            reported_at: self.now,
-            ce_count,
-        };
-        self.controller
-            .on_feedback(self.now, &feedback, &SessionView::default(), &self.paths);
-    }
-}
-
-/// Whether the controller grants a window or a rate of at least a packet per round trip or second,
-/// unless the configured minimum is less.
-fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
-    let packet_bytes = u64::from(config.max_packet_bytes);
-    let by_window = control
-        .congestion_window
-        .is_none_or(|window| window >= packet_bytes);
-    let a_second = Duration::from_secs(1);
-    let by_rate = control
-        .pacing_rate
-        .is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes || rate >= config.min_rate);
-    let is_limited = control.congestion_window.is_some() || control.pacing_rate.is_some();
-    by_window && by_rate && is_limited && !control.target_rate.is_zero()
-}
-
 /// Plays steps, and returns the controller's answer to each.
 fn answers(
     controller: &Controller,
@@ -278,7 +57,7 @@ fn answers(
     steps: &[Step],
 ) -> Result<Vec<(ControlParameters, &'static str)>, TestCaseError> {
     let name = controller.name();
-    let mut player = Player::new(controller, config);
+    let mut player = Player::new(controller.build(config));
     let mut answers = Vec::new();
     for step in steps {
         player.play(step);
@@ -373,7 +152,7 @@ proptest! {
         };
         let mut count = 0;
         for controller in controllers() {
-            let mut players = [(); 2].map(|()| Player::new(&controller, &config));
+            let mut players = [(); 2].map(|()| Player::new(controller.build(&config)));
             let player = &players[0].controller;
             players[1].paths = match (player.looks_at_paths(), player.looks_at_only_path()) {
                 (true, true) => continue,

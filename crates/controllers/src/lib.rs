@@ -25,6 +25,8 @@ mod bic;
 mod ccp;
 mod ccpd;
 mod compound;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 #[cfg(test)]
 mod contract;
 mod copa;

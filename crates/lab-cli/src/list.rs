@@ -1,7 +1,7 @@
 //! `anabranch-lab list`: names in scenarios and on the command line.
 
+use anabranch_lab::SENDER_RULES;
 use anabranch_lab::metrics::{METRICS, Metric, Scope, Unit};
-use anabranch_lab::{SENDER_RULES, SenderRuleEntry};
 use anabranch_terminal::names::{self, ALGORITHMS, Section};
 use anabranch_terminal::print;
 use clap::builder::PossibleValuesParser;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::metrics::{METRICS, Unit};
 use crate::report::{Report, cell, grid, in_unit, report, unit_name};
 use crate::run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{Point, Scenario, Setting};
+use crate::scenario::{Point, Scenario};
 pub use plot::plot_sweep;
 
 /// Version of the JSON report of a sweep, as [`SCHEMA`](crate::SCHEMA) of a report.

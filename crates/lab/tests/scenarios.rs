@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::compare::{Column, compare};
 use anabranch_lab::{
-    FlowSpec, Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table, table,
+    Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table, table,
 };
 use anabranch_units::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::{Point, schema};
 use regex::Regex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

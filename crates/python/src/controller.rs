@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
-use crate::feedback::{NativeConfig, NativeFeedback};
 use crate::failures::{fail, has_failed};
+use crate::feedback::{NativeConfig, NativeFeedback};
 
 /// A class or function of Python that makes an algorithm's instances.
 #[derive(Debug)]

@@ -69,11 +69,13 @@ pub(crate) fn reproduce(
     let study = py.detach(|| Study::new(&claims, swapped, columns));
     let study = study.map_err(failed)?;
     let study = study.interrupted_by(interrupt.clone());
-    let root = cache.map(|folder| if folder.as_os_str().is_empty() {
-Cache::usual_root()
-} else {
-folder
-});
+    let root = cache.map(|folder| {
+        if folder.as_os_str().is_empty() {
+            Cache::usual_root()
+        } else {
+            folder
+        }
+    });
     let cache = root.map(|root| Cache::open(&root)).transpose();
     let options = StudyOptions {
         seed_count: seeds,

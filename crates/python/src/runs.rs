@@ -184,10 +184,10 @@ impl Work<'_> {
         }
         // Python's threads exclude each other, and algorithms note failures by thread.
         let run_threads = if self.scenario.has_python || self.job_count > 1 {
-1
-} else {
-self.threads
-};
+            1
+        } else {
+            self.threads
+        };
         let mut recording = self
             .traces
             .any()
@@ -201,19 +201,21 @@ self.threads
             let nanos = part.simulated.as_nanos();
             self.simulated_nanos.fetch_add(nanos, Ordering::Relaxed);
             if has_failed() || self.is_ended.load(Ordering::Relaxed) {
-ControlFlow::Break(())
-} else {
-ControlFlow::Continue(())
-}
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let scenario = &self.scenario.points[index.point].scenario;
         let run = || run_watched(scenario, index.seed, watched, &on_progress);
-        let made = catch_unwind(AssertUnwindSafe(|| if self.scenario.has_python {
-// A thread that is known to Python is attached again at a tenth of the cost.
-Python::attach(|py| py.detach(run))
-} else {
-run()
-}));
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            if self.scenario.has_python {
+                // A thread that is known to Python is attached again at a tenth of the cost.
+                Python::attach(|py| py.detach(run))
+            } else {
+                run()
+            }
+        }));
         if let Some(failure) = take_failure() {
             self.is_ended.store(true, Ordering::Relaxed);
             return Err(Unfinished::Algorithm(failure));

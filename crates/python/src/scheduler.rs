@@ -178,10 +178,10 @@ impl PyScheduler {
             instance,
         };
         if has_choice {
-Box::new(scheduler)
-} else {
-Box::new(OneByOne::new(scheduler))
-}
+            Box::new(scheduler)
+        } else {
+            Box::new(OneByOne::new(scheduler))
+        }
     }
 
     fn asked_cost(&self, packet: &PacketView, path: &PathView) -> PyResult<f64> {
@@ -195,12 +195,12 @@ Box::new(OneByOne::new(scheduler))
             cost.extract::<f64>()
         })?;
         if (0.0..=MAX_COST_S).contains(&cost) {
-Ok(cost)
-} else {
-Err(PyValueError::new_err(format!(
+            Ok(cost)
+        } else {
+            Err(PyValueError::new_err(format!(
                 "a cost is a number of seconds from 0 to a year, not {cost}"
             )))
-}
+        }
     }
 
     /// Returns the paths of each packet; an empty set holds the packet.

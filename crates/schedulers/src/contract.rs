@@ -2,11 +2,12 @@
 
 mod alike;
 
-use anabranch_core::scheduler::{PacketView, SchedulerEvent};
+use anabranch_core::scheduler::{Assignment, PacketView, SchedulerEvent};
 use anabranch_core::{PathId, PathSet, PathState, PathView, SendReason};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use proptest::prelude::*;
 
+use super::conformance::broken_rule;
 use super::testing::{Bed, FluidBed, path};
 use super::{SCHEDULERS, SchedulerEntry, by_name, template};
 
@@ -151,47 +152,18 @@ proptest! {
         }
     }
 
+    /// It binds everything where a path has room, prefers active paths to suspect ones, and leaves
+    /// paths in reserve alone while another is active.
     #[test]
-    fn contract_binds_everything_where_a_path_has_room(
-        paths in any_paths(),
-        packets in any_packets(),
-    ) {
-        for entry in schedulers() {
-            let usable = paths.iter().any(|path| path.state.is_usable());
-            let mut bed = Bed::new((entry.build)(), paths.clone());
-            let bound = bed.schedule_at(NOW, &packets);
-            prop_assert_eq!(bound.len(), if usable { packets.len() } else { 0 }, "{}", entry.name);
-        }
-    }
-
-    #[test]
-    fn contract_prefers_active_paths_to_suspect_ones(
-        mut paths in any_paths(),
-        packets in any_packets(),
-    ) {
-        paths[0].state = PathState::Active;
+    fn contract_assignments_break_no_rule(paths in any_paths(), packets in any_packets()) {
         for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), paths.clone());
-            for (_, set) in bed.schedule_at(NOW, &packets) {
-                let all_active = set.iter().all(|id| paths[id.index()].state == PathState::Active);
-                prop_assert!(all_active, "{}", entry.name);
-            }
-        }
-    }
-
-    #[test]
-    fn contract_leaves_paths_in_reserve_alone_while_another_is_active(
-        mut paths in any_paths(),
-        packets in any_packets(),
-    ) {
-        paths[0].state = PathState::Active;
-        paths[0].is_standby = false;
-        for entry in schedulers() {
-            let mut bed = Bed::new((entry.build)(), paths.clone());
-            for (_, set) in bed.schedule_at(NOW, &packets) {
-                let any_standby = set.iter().any(|id| paths[id.index()].is_standby);
-                prop_assert!(!any_standby, "{}", entry.name);
-            }
+            let bound: Vec<Assignment> = bed
+                .schedule_at(NOW, &packets)
+                .into_iter()
+                .map(|(packet, paths)| Assignment { index: packet.fragment.into(), paths })
+                .collect();
+            prop_assert_eq!(broken_rule(&bound, &packets, &paths), None, "{}", entry.name);
         }
     }
 

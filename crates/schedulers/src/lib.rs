@@ -26,6 +26,8 @@ mod anabranch;
 mod bdp;
 mod binding;
 mod blest;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 #[cfg(test)]
 mod contract;
 mod daps;

@@ -1,7 +1,7 @@
 //! The part of a scenario that one sender and one receiver carry.
 
 use anabranch_core::PathOptions;
-use anabranch_lab::{FlowSpec, MediaSpec, ORACLE, PathSpec, Scenario};
+use anabranch_lab::{FlowSpec, MediaSpec, ORACLE, Scenario};
 use anyhow::{Context, bail, ensure};
 
 /// A flow of media, and the two links of each of its paths.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::trace_folder;
-use crate::scenario::{Point, Setting};
+use crate::scenario::Point;
 use crate::trace::TraceError;
 
 /// The file's name.

@@ -3,7 +3,6 @@
 use anabranch_units::Duration;
 
 use super::{CONFIGURATIONS, Configuration, OTHER_SCHEDULERS, PAPER, SCHEDULERS, frame_delay_ms};
-use crate::case::Case;
 use crate::charts::bars;
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;

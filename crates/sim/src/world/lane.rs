@@ -10,7 +10,7 @@ use super::turn::{Buffers, Turn};
 use crate::flow::Flows;
 use crate::groups::{Division, Group, MAX_GROUPS, Window};
 use crate::ids::{Direction, FlowId, Side};
-use crate::mailboxes::{Arrival, Mailboxes};
+use crate::mailboxes::Mailboxes;
 use crate::network::{Datagram, Lanes, Network, Traffic};
 use crate::observer::{Observer, PacketEvent};
 use crate::timer_queue::TimerQueue;

@@ -4,7 +4,6 @@ use anabranch_core::Config;
 use anabranch_units::ByteCount;
 
 use super::{Context, FlowKind, Kind, session, stream};
-use crate::scenario::node::Node;
 use crate::scenario::reader::{Read, Table, quantity};
 use crate::scenario::shape::{Key, Shape};
 
