@@ -2,10 +2,11 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::{ParseKeyError, SecretKey};
+
+use crate::system::allow_owner_alone;
 
 /// Reasons for which a file gives no key.
 #[derive(Debug, thiserror::Error)]
@@ -67,11 +68,8 @@ pub fn read_or_create_key(path: impl AsRef<Path>) -> Result<SecretKey, KeyFileEr
 
 fn create(path: &Path, key: &SecretKey) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    options.write(true).create_new(true);
+    let mut file = allow_owner_alone(&mut options).open(path)?;
     file.write_all(key.to_text().as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()

@@ -12,17 +12,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
-
-/// Maximum number of lanes served in a turn, so that the listening sockets get theirs in between.
-#[cfg(target_os = "linux")]
-const MAX_READY: usize = 64;
+use crate::system::{self, AsFd, BorrowedFd, Feature, Watch};
 
 /// A peer that wants a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +42,7 @@ pub(crate) struct Lanes {
     lanes: BTreeMap<u64, Lane>,
     opened_count: u64,
     /// Poll descriptor of all lanes; `None` without lanes.
-    watch: Option<OwnedFd>,
+    watch: Option<Watch>,
 }
 
 impl Lanes {
@@ -75,69 +70,33 @@ impl Lanes {
             socket.coalesce();
         }
         self.opened_count += 1;
-        watch(&mut self.watch, &socket, self.opened_count)?;
+        let watch = match &mut self.watch {
+            Some(watch) => watch,
+            none => none.insert(Watch::new()?),
+        };
+        // A closed socket is no longer watched.
+        watch.add(socket.as_fd(), self.opened_count)?;
         self.lanes.insert(self.opened_count, Lane { peer, socket });
         Ok(())
     }
 
     /// Returns a descriptor that is readable when a lane is.
     pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
-        self.watch.as_ref().map(AsFd::as_fd)
+        self.watch.as_ref().map(Watch::as_fd)
     }
 
     /// Returns the lanes with datagrams to read.
     pub(crate) fn ready(&self) -> impl Iterator<Item = &Lane> {
-        let numbers = self.watch.as_ref().map_or_else(Vec::new, ready);
+        let numbers = self.watch.as_ref().map_or_else(Vec::new, Watch::ready);
         numbers
             .into_iter()
             .filter_map(|number| self.lanes.get(&number))
     }
 }
 
-/// Watches a socket under a number.
-#[cfg(target_os = "linux")]
-fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<()> {
-    use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create};
-    let all = match all {
-        Some(all) => all,
-        none => none.insert(create(CreateFlags::CLOEXEC)?),
-    };
-    // A closed socket is no longer watched.
-    add(all, socket, EventData::new_u64(number), EventFlags::IN)?;
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn watch(_: &mut Option<OwnedFd>, _: &Socket, _: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Returns the numbers of the sockets with datagrams to read.
-#[cfg(target_os = "linux")]
-fn ready(all: &OwnedFd) -> Vec<u64> {
-    use rustix::event::{Timespec, epoll};
-    const AT_ONCE: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let mut events = Vec::with_capacity(MAX_READY);
-    // Sockets that are not reported now are reported in the next turn.
-    let _ = epoll::wait(
-        all,
-        rustix::buffer::spare_capacity(&mut events),
-        Some(&AT_ONCE),
-    );
-    events.into_iter().map(|event| event.data.u64()).collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn ready(_: &OwnedFd) -> Vec<u64> {
-    Vec::new()
-}
-
 fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
-    if !cfg!(target_os = "linux") {
+    if system::lacks(Feature::Lanes).is_some() {
         return Err(unsupported());
     }
     let listening = listener.local_addr()?;
@@ -150,8 +109,8 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     }
     // Sockets share a port only if all of them permit it. The listening one did not when it was
     // bound, so that a second receiver still learns that the port is taken.
-    rustix::net::sockopt::set_socket_reuseport(listener, true)?;
-    socket.set_reuse_port(true)?;
+    system::share_port(listener.as_fd())?;
+    system::share_port(socket.as_fd())?;
     socket.bind(&SockAddr::from(local))?;
     socket.connect(&SockAddr::from(address.peer))?;
     Socket::new(UdpSocket::from(socket))

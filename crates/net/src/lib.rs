@@ -44,6 +44,7 @@
 // | `plain_socket.rs`, `worker.rs` | sockets and threads for other protocols, in both networks |
 // | `port.rs` | the local side of a path, whose interface may vanish and return |
 // | `listen.rs` | listening sockets, of both kinds of IP |
+// | `system.rs`, `system/` | the operating system's part: one file for each |
 // | `socket.rs` | one UDP socket with batches in and out |
 // | `gate.rs` | limits on the public-key work of a receiver |
 // | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
@@ -76,7 +77,6 @@ mod lanes;
 mod link;
 pub mod listen;
 mod load;
-pub mod local_address;
 mod names;
 mod observer;
 mod outbox;
@@ -100,6 +100,7 @@ mod socket;
 mod start_error;
 mod streams;
 mod surroundings;
+pub mod system;
 mod tcp;
 #[cfg(feature = "testing")]
 pub mod testing;

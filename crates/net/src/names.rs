@@ -337,7 +337,7 @@ mod tests {
             tv_sec: seconds,
             tv_nsec: 0,
         };
-        let mut awaited = [PollFd::new(wakeup, PollFlags::IN)];
+        let mut awaited = [PollFd::from_borrowed_fd(wakeup.as_fd(), PollFlags::IN)];
         poll(&mut awaited, Some(&patience)).expect("a poll");
         let is_woken = !awaited[0].revents().is_empty();
         wakeup.clear();

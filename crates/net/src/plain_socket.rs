@@ -1,17 +1,18 @@
 //! Sockets for other protocols than ours: one datagram a call, without batches, marks and stamps.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use socket2::SockRef;
 
 use crate::io::Kind;
+use crate::listen;
 use crate::surroundings::Surroundings;
+use crate::system::LocalAddresses;
 #[cfg(feature = "testing")]
 use crate::testing::host::VirtualSocket;
 use crate::via::{Via, ViaError};
-use crate::{listen, local_address};
 
 /// Buffer size that is requested from the operating system.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -23,7 +24,10 @@ pub struct PlainSocket(Arc<Inner>);
 
 #[derive(Debug)]
 enum Inner {
-    System(UdpSocket),
+    System {
+        socket: UdpSocket,
+        addresses: LocalAddresses,
+    },
     #[cfg(feature = "testing")]
     World(VirtualSocket),
 }
@@ -50,8 +54,8 @@ impl PlainSocket {
         match &surroundings.network.0 {
             Kind::System => {
                 let socket = bind(address)?;
-                local_address::enable(&socket, address)?;
-                PlainSocket::of(socket)
+                let addresses = LocalAddresses::enable(&socket, address)?;
+                PlainSocket::of(socket, addresses)
             }
             #[cfg(feature = "testing")]
             Kind::World(host) => Ok(PlainSocket::of_world(host.listen(address)?)),
@@ -72,7 +76,13 @@ impl PlainSocket {
             source,
         };
         let socket = match &surroundings.network.0 {
-            Kind::System => PlainSocket::of(via.open(remote)?).map_err(refused)?,
+            Kind::System => {
+                let socket = via.open(remote)?;
+                // The peer's datagrams come to the one address that its socket is connected by.
+                let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+                let addresses = LocalAddresses::enable(&socket, any).map_err(refused)?;
+                PlainSocket::of(socket, addresses).map_err(refused)?
+            }
             #[cfg(feature = "testing")]
             Kind::World(host) => PlainSocket::of_world(host.open(via, remote)?),
         };
@@ -80,13 +90,13 @@ impl PlainSocket {
         Ok(socket)
     }
 
-    fn of(socket: UdpSocket) -> io::Result<Self> {
+    fn of(socket: UdpSocket, addresses: LocalAddresses) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let options = SockRef::from(&socket);
         // The system may grant less, which is no error.
         let _ = options.set_recv_buffer_size(BUFFER_BYTES);
         let _ = options.set_send_buffer_size(BUFFER_BYTES);
-        Ok(PlainSocket(Arc::new(Inner::System(socket))))
+        Ok(PlainSocket(Arc::new(Inner::System { socket, addresses })))
     }
 
     #[cfg(feature = "testing")]
@@ -100,7 +110,7 @@ impl PlainSocket {
     /// There is no route.
     pub fn connect(&self, peer: SocketAddr) -> io::Result<()> {
         match &*self.0 {
-            Inner::System(socket) => socket.connect(peer),
+            Inner::System { socket, .. } => socket.connect(peer),
             #[cfg(feature = "testing")]
             Inner::World(socket) => socket.connect(peer),
         }
@@ -112,7 +122,7 @@ impl PlainSocket {
     /// As of the operating system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &*self.0 {
-            Inner::System(socket) => socket.local_addr(),
+            Inner::System { socket, .. } => socket.local_addr(),
             #[cfg(feature = "testing")]
             Inner::World(socket) => Ok(socket.local_addr()),
         }
@@ -126,7 +136,7 @@ impl PlainSocket {
     /// has sent.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
         match &*self.0 {
-            Inner::System(socket) => local_address::recv(socket, buffer),
+            Inner::System { socket, addresses } => addresses.recv(socket, buffer),
             #[cfg(feature = "testing")]
             Inner::World(socket) => socket.take(buffer),
         }
@@ -138,7 +148,7 @@ impl PlainSocket {
     /// As of the operating system, also if the buffer is full.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         match &*self.0 {
-            Inner::System(socket) => socket.send(bytes).map(drop),
+            Inner::System { socket, .. } => socket.send(bytes).map(drop),
             #[cfg(feature = "testing")]
             Inner::World(socket) => socket.send_connected(bytes),
         }
@@ -150,7 +160,7 @@ impl PlainSocket {
     /// As of [`send`](Self::send).
     pub fn send_to(&self, bytes: &[u8], to: SocketAddr, from: Option<IpAddr>) -> io::Result<()> {
         match &*self.0 {
-            Inner::System(socket) => local_address::send(socket, bytes, to, from),
+            Inner::System { socket, addresses } => addresses.send(socket, bytes, to, from),
             #[cfg(feature = "testing")]
             Inner::World(socket) => socket.send_one(bytes, to, from),
         }
@@ -159,7 +169,7 @@ impl PlainSocket {
     /// Returns the operating system's socket.
     pub fn system(&self) -> Option<&UdpSocket> {
         match &*self.0 {
-            Inner::System(socket) => Some(socket),
+            Inner::System { socket, .. } => Some(socket),
             #[cfg(feature = "testing")]
             Inner::World(_) => None,
         }
@@ -169,7 +179,7 @@ impl PlainSocket {
     #[cfg(feature = "testing")]
     pub(crate) fn own(&self, process: usize) -> bool {
         match &*self.0 {
-            Inner::System(_) => false,
+            Inner::System { .. } => false,
             Inner::World(socket) => socket.own(process),
         }
     }

@@ -9,7 +9,6 @@ use std::io;
 use std::net::SocketAddr;
 
 use anabranch_units::{Duration, Instant};
-use rustix::io::Errno;
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
@@ -17,6 +16,7 @@ use crate::io::{Network, Socket};
 use crate::relay::uplink::SharedUplink;
 use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket as SystemSocket};
 use crate::start_error::StartError;
+use crate::system;
 use crate::tcp::Tcp;
 use crate::tcp::dial::{Dial, Manner};
 use crate::tcp::listener::Listener;
@@ -313,15 +313,13 @@ impl Port {
         let sent = socket.send(batch);
         match &sent {
             Ok(()) => self.has_sent.set(true),
-            Err((_, error)) => match Errno::from_io_error(error) {
-                Some(Errno::NODEV | Errno::NXIO | Errno::ADDRNOTAVAIL) => {
-                    self.seen.replace(Seen::Gone);
-                }
-                Some(Errno::NETUNREACH | Errno::NETDOWN) => {
-                    self.seen.replace(Seen::NoRoute(error.to_string()));
-                }
-                _ => {}
-            },
+            Err((_, error)) if system::is_gone(error) => {
+                self.seen.replace(Seen::Gone);
+            }
+            Err((_, error)) if system::is_unreachable(error) => {
+                self.seen.replace(Seen::NoRoute(error.to_string()));
+            }
+            Err(_) => {}
         }
         sent
     }
@@ -383,7 +381,15 @@ impl Port {
         let has_sent = self.has_sent.replace(false);
         match (seen, &self.socket) {
             (Seen::Gone, _) | (_, None) => self.reopen(),
-            (Seen::NoRoute(reason), Some(_)) => self.absence = Some(reason),
+            (Seen::NoRoute(reason), Some(_)) => {
+                if !system::KNOWS_INTERFACES_BY_NAME {
+                    // The interface may be back by another number.
+                    self.reopen();
+                }
+                if self.socket.is_some() {
+                    self.absence = Some(reason);
+                }
+            }
             (Seen::Nothing, Some(_)) if has_sent => self.absence = None,
             (Seen::Nothing, Some(_)) => {}
         }

@@ -7,8 +7,8 @@ use core::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use anabranch_units::{Duration, Instant, Lateness, Punctuality};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use anabranch_units::{Instant, Lateness, Punctuality};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::accept;
@@ -21,6 +21,7 @@ use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::start_error::StartError;
 use crate::surroundings::Surroundings;
+use crate::system::{request_exact_timers, timespec};
 #[cfg(feature = "testing")]
 use crate::testing::process::ProcessHandle;
 use crate::waker::{self, Waker, Wakeup};
@@ -302,11 +303,11 @@ impl<R: Role> Shared<R> {
         buffers: &mut ReceiveBuffers,
     ) -> Watched {
         let sources = Sources::of(ports);
-        let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
+        let mut awaited = vec![PollFd::from_borrowed_fd(wakeup.as_fd(), PollFlags::IN)];
         let watched = sources
             .sockets
             .iter()
-            .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
+            .map(|(_, socket)| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN));
         awaited.extend(watched);
         let first_connection = awaited.len();
         poll_connections(&mut awaited, first_connection, &sources.connections);
@@ -405,20 +406,4 @@ fn poll_connections<'a>(
             }
         }
     }
-}
-
-pub(crate) fn timespec(wait: Duration) -> Timespec {
-    let wait = wait.to_std();
-    // Every number of seconds within 64 bits of nanoseconds fits.
-    Timespec {
-        tv_sec: wait.as_secs() as i64,
-        tv_nsec: wait.subsec_nanos().into(),
-    }
-}
-
-/// Requests exact timers, as Linux by default may wake a thread 50 µs late to wake several at a
-/// time.
-fn request_exact_timers() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
 }

@@ -3,16 +3,13 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Ecn, Instant};
-use nix::errno::Errno;
-use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{ReceiveTimestampns, UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
+use crate::system::{self, AsFd, BorrowedFd};
 
 /// Buffer size requested of the operating system, so that a burst outlasts a moment without a
 /// processor.
@@ -81,7 +78,7 @@ impl ReceiveBuffers {
 impl Socket {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        refuse_coalescing(&socket);
+        system::refuse_coalescing(&socket);
         let reference = UdpSockRef::from(&socket);
         // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(reference, SOCKET_BUFFER_BYTES);
@@ -94,12 +91,9 @@ impl Socket {
     }
 
     /// Lets the kernel hand over consecutive datagrams together, which costs a fraction. Arrival
-    /// times are then unavailable: there would be one for all of them, and there is no room for it
-    /// ([`refuse_coalescing`]).
+    /// times are then unavailable.
     pub(crate) fn coalesce(&mut self) {
-        if setsockopt(&self.socket, ReceiveTimestampns, &false).is_ok() {
-            let _ = setsockopt(&self.socket, UdpGroSegment, &true);
-        }
+        system::coalesce(&self.socket);
     }
 
     /// Returns the maximum number of datagrams in a batch.
@@ -190,26 +184,9 @@ impl Socket {
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
-}
 
-/// Returns whether an interface refused a datagram for its length. quinn-udp forbids the
-/// fragmentation of datagrams, and makes the kernel ignore ICMP messages on MTUs, which anybody may
-/// forge.
-pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
-}
-
-/// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
-/// arrival time, which hides the dispersion that controllers of media look for. In addition,
-/// quinn-udp 0.6 reserves 96 bytes for the control messages of a read. These are too few for the
-/// size of the parts, the time, the address and the congestion mark, which comes last and is lost.
-fn refuse_coalescing(socket: &UdpSocket) {
-    // A kernel that does not know the option does not coalesce.
-    let _ = setsockopt(socket, UdpGroSegment, &false);
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// Returns the socket to wait for.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
@@ -234,7 +211,7 @@ mod tests {
                 tv_sec: 2,
                 tv_nsec: 0,
             };
-            let mut awaited = [PollFd::new(socket, PollFlags::IN)];
+            let mut awaited = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
             assert_eq!(
                 poll(&mut awaited, Some(&timeout)),
                 Ok(1),
@@ -349,9 +326,13 @@ mod tests {
             ..single(&to, Ecn::NotEct)
         };
         let (count, error) = from.send(&batch).expect_err("too long");
-        assert_eq!((count, is_message_too_long(&error)), (1, true), "{error}");
+        assert_eq!(
+            (count, system::is_message_too_long(&error)),
+            (1, true),
+            "{error}"
+        );
         let other = io::Error::from(ErrorKind::AddrNotAvailable);
-        assert!(!is_message_too_long(&other));
+        assert!(!system::is_message_too_long(&other));
     }
 
     /// Sockets that are bound to no address receive the destination of each datagram, and those of

@@ -21,10 +21,9 @@ pub(crate) mod listener;
 pub(crate) mod progress;
 pub(crate) mod stream;
 
-use std::os::fd::BorrowedFd;
-
 use anabranch_units::Instant;
 use rustix::event::PollFlags;
+use rustix::fd::BorrowedFd;
 
 use crate::clock::Clock;
 use crate::socket::{Arrival, ReceiveBuffers};

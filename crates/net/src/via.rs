@@ -7,14 +7,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 use crate::remote::Remote;
+use crate::system;
 
-/// Maximum length of an interface's name: Linux's IFNAMSIZ without its zero, and more than
-/// elsewhere.
-const MAX_NAME_BYTES: usize = 15;
+/// Maximum length of an interface's name: IFNAMSIZ without its zero. Windows has long names, of up
+/// to 256 characters (`IF_MAX_STRING_SIZE`).
+const MAX_NAME_BYTES: usize = if cfg!(windows) { 3 * 256 } else { 15 };
 
 /// Firewall mark of the sockets of all paths; zero is none.
 static MARK: AtomicU32 = AtomicU32::new(0);
@@ -130,10 +130,7 @@ impl ViaError {
         match self {
             ViaError::UnknownInterface { .. } | ViaError::NoAddress { .. } => true,
             ViaError::Family { .. } | ViaError::ImpossibleName { .. } => false,
-            ViaError::Socket { source, .. } => matches!(
-                Errno::from_io_error(source),
-                Some(Errno::ADDRNOTAVAIL | Errno::NODEV)
-            ),
+            ViaError::Socket { source, .. } => system::is_gone(source),
         }
     }
 }
@@ -203,13 +200,12 @@ impl Via {
             via: self.clone(),
             source,
         };
-        let socket =
-            socket2::Socket::new(Domain::for_address(remote), kind.cloexec(), Some(protocol))
-                .map_err(refused)?;
+        let socket = socket2::Socket::new(Domain::for_address(remote), kind, Some(protocol))
+            .map_err(refused)?;
         self.check()?;
         match MARK.load(Ordering::Relaxed) {
             0 => {}
-            mark => set_mark(&socket, mark).map_err(refused)?,
+            mark => system::set_mark(&socket, mark).map_err(refused)?,
         }
         let local = match self {
             Via::DefaultRoute => unspecified(remote),
@@ -254,8 +250,7 @@ fn is_link_local(remote: SocketAddr) -> bool {
     matches!(remote.ip(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// Binds to the interface itself, which Linux permits to everybody from 5.7 on. If it is refused,
-/// returns the interface's address to bind to.
+/// Binds to the interface itself. If it is refused, returns the interface's address to bind to.
 fn bind_to_interface(
     socket: &socket2::Socket,
     name: &str,
@@ -266,7 +261,9 @@ fn bind_to_interface(
         source,
     };
     let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
-    if bind_device(socket, name).is_ok() {
+    let found = interfaces.iter().find(|interface| interface.name == name);
+    let index = found.and_then(|interface| interface.index);
+    if system::bind_device(socket, name, index, remote).is_ok() {
         return Ok(unspecified(remote));
     }
     if !interfaces.iter().any(|interface| interface.name == name) {
@@ -291,26 +288,6 @@ fn bind_to_interface(
             name: name.to_owned(),
             family: if remote.is_ipv4() { "IPv4" } else { "IPv6" },
         })
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn bind_device(socket: &socket2::Socket, name: &str) -> io::Result<()> {
-    socket.bind_device(Some(name.as_bytes()))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn bind_device(_: &socket2::Socket, _: &str) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn set_mark(socket: &socket2::Socket, mark: u32) -> io::Result<()> {
-    socket.set_mark(mark)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn set_mark(_: &socket2::Socket, _: u32) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn unspecified(remote: SocketAddr) -> IpAddr {

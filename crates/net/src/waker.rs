@@ -1,16 +1,15 @@
 //! Waking a thread that waits for sockets, or a process of a world.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 
+use crate::system::{AsFd, BorrowedFd, LocalStream, stream_pair};
 #[cfg(feature = "testing")]
 use crate::testing::process::ProcessHandle;
 
 /// Wakes the thread that holds the [`Wakeup`].
 #[derive(Debug)]
 pub(crate) enum Waker {
-    Thread(UnixStream),
+    Thread(LocalStream),
     /// A process of a world.
     #[cfg(feature = "testing")]
     World(ProcessHandle),
@@ -18,10 +17,10 @@ pub(crate) enum Waker {
 
 /// Becomes readable when the [`Waker`] is used.
 #[derive(Debug)]
-pub(crate) struct Wakeup(UnixStream);
+pub(crate) struct Wakeup(LocalStream);
 
 pub(crate) fn pair() -> io::Result<(Waker, Wakeup)> {
-    let (waker, wakeup) = UnixStream::pair()?;
+    let (waker, wakeup) = stream_pair()?;
     waker.set_nonblocking(true)?;
     wakeup.set_nonblocking(true)?;
     Ok((Waker::Thread(waker), Wakeup(wakeup)))
@@ -54,10 +53,9 @@ impl Wakeup {
             }
         }
     }
-}
 
-impl AsFd for Wakeup {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// Returns the socket to wait for.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }

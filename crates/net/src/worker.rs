@@ -12,8 +12,8 @@ use crate::clock::Clock;
 #[cfg(feature = "testing")]
 use crate::io::Kind;
 use crate::plain_socket::PlainSocket;
-use crate::runtime::timespec;
 use crate::surroundings::Surroundings;
+use crate::system::timespec;
 #[cfg(feature = "testing")]
 use crate::testing::process::ProcessHandle;
 #[cfg(feature = "testing")]
@@ -121,7 +121,7 @@ fn run(mut work: impl Work, clock: Clock, is_ending: &AtomicBool, wakeup: &Wakeu
     while let Some(next_at) = work.turn(clock.now(), is_ending.load(Ordering::SeqCst)) {
         let sockets = work.sockets();
         let sockets = sockets.iter().filter_map(PlainSocket::system);
-        let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
+        let mut awaited = vec![PollFd::from_borrowed_fd(wakeup.as_fd(), PollFlags::IN)];
         awaited.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
         let span = timespec(next_at.saturating_since(clock.now()));
         // After an error, reads still return the waiting datagrams and do not block.

@@ -16,3 +16,4 @@ pub mod menu;
 pub mod names;
 pub mod print;
 pub mod stop;
+pub mod system;

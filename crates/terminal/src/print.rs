@@ -7,12 +7,12 @@
 use core::fmt::{self, Display, Write as _};
 use std::env;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use anyhow::Context;
 
 use crate::clean::without_controls;
+use crate::system;
 
 /// Writes a text on standard output.
 ///
@@ -78,15 +78,10 @@ pub fn say(level: Level, line: impl Display) {
 pub fn start_log(is_asked: bool) {
     let style = match () {
         () if is_journal() => Style::Journal,
-        () if is_asked || is_file(io::stderr().as_fd()) => Style::Timed,
+        () if is_asked || system::is_error_output_a_file() => Style::Timed,
         () => Style::Plain,
     };
     let _ = STYLE.set(style);
-}
-
-fn is_file(stream: BorrowedFd<'_>) -> bool {
-    use rustix::fs::{FileType, fstat};
-    fstat(stream).is_ok_and(|of| FileType::from_raw_mode(of.st_mode) == FileType::RegularFile)
 }
 
 static STYLE: OnceLock<Style> = OnceLock::new();
@@ -126,8 +121,7 @@ fn is_journal() -> bool {
     let Ok(named) = env::var("JOURNAL_STREAM") else {
         return false;
     };
-    let stat = rustix::fs::fstat(io::stderr());
-    stat.is_ok_and(|stat| named == format!("{}:{}", stat.st_dev, stat.st_ino))
+    system::is_error_output(&named)
 }
 
 /// Beginnings of secrets: of every secret key, and of the code in a link of `recv --pair`.

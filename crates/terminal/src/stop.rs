@@ -1,17 +1,15 @@
 //! The stop signal, and waits that it ends.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anabranch_net::Clock;
+use anabranch_net::system::{AsFd, BorrowedFd, LocalStream, stream_pair, timespec};
 use anabranch_units::{Duration, Instant, Lateness, Punctuality};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::hangup::Meaning;
+use crate::system;
 
 static OF_SIGNALS: OnceLock<Stop> = OnceLock::new();
 
@@ -21,8 +19,8 @@ static OF_SIGNALS: OnceLock<Stop> = OnceLock::new();
 pub struct Stop {
     is_stopped: Arc<AtomicBool>,
     /// Socket that is readable while stopped.
-    bell: Arc<UnixStream>,
-    ringer: Arc<UnixStream>,
+    bell: Arc<LocalStream>,
+    ringer: Arc<LocalStream>,
     /// Lateness of the ends of waits.
     punctuality: Arc<Mutex<Punctuality>>,
 }
@@ -33,7 +31,7 @@ impl Stop {
     /// # Errors
     /// The system has no descriptors left.
     pub fn new() -> io::Result<Self> {
-        let (ringer, bell) = UnixStream::pair()?;
+        let (ringer, bell) = stream_pair()?;
         ringer.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
         Ok(Stop {
@@ -44,26 +42,14 @@ impl Stop {
         })
     }
 
-    /// Stops on the first SIGINT or SIGTERM; a second one ends the program at once. A terminal that
-    /// closes stops too, and never ends the program at once: shells and the kernel both report it.
+    /// Stops on the first SIGINT or SIGTERM (Ctrl-C or Ctrl-Break on Windows); a second one ends
+    /// the program at once. A terminal that closes stops too, and never ends the program at once:
+    /// shells and the kernel both report it.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
     pub fn on_signals(&self) -> io::Result<()> {
-        for signal in [SIGINT, SIGTERM] {
-            // With this order the second signal finds the flag set.
-            signal_hook::flag::register_conditional_default(signal, self.is_stopped.clone())?;
-            signal_hook::flag::register(signal, self.is_stopped.clone())?;
-            signal_hook::low_level::pipe::register(signal, self.ringer.try_clone()?)?;
-        }
-        match Meaning::of_now() {
-            Meaning::Stop => {
-                signal_hook::flag::register(SIGHUP, self.is_stopped.clone())?;
-                signal_hook::low_level::pipe::register(SIGHUP, self.ringer.try_clone()?)?;
-            }
-            // A handler, even without an effect, keeps the program alive.
-            Meaning::Reopen => {
-                signal_hook::flag::register(SIGHUP, Arc::default())?;
-            }
-            Meaning::Nothing => {}
-        }
+        system::on_signals(self, &self.is_stopped, &self.ringer)?;
         // Signals reach all registered instances; a wait needs only one of them.
         let _ = OF_SIGNALS.set(self.clone());
         Ok(())
@@ -104,7 +90,7 @@ impl Stop {
                 return true;
             }
             let _ = poll(
-                &mut [PollFd::new(self, PollFlags::IN)],
+                &mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)],
                 Some(&timespec(wait)),
             );
         }
@@ -126,7 +112,7 @@ impl Stop {
     pub fn wait_readable(&self, source: BorrowedFd<'_>, patience: Duration) -> bool {
         let mut awaited = [
             PollFd::from_borrowed_fd(source, PollFlags::IN),
-            PollFd::new(self, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN),
         ];
         let ready = poll(&mut awaited, Some(&timespec(patience)));
         ready.is_ok() && !awaited[0].revents().is_empty() && !self.is_stopped()
@@ -139,7 +125,7 @@ impl Stop {
         while !self.is_stopped() {
             let mut awaited = [
                 PollFd::from_borrowed_fd(target, PollFlags::OUT),
-                PollFd::new(self, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN),
             ];
             if poll(&mut awaited, None).is_ok() && !awaited[0].revents().is_empty() {
                 return true;
@@ -153,19 +139,10 @@ impl Stop {
         let mut awaited = [PollFd::from_borrowed_fd(target, PollFlags::OUT)];
         poll(&mut awaited, Some(&timespec(patience))).is_ok_and(|count| count > 0)
     }
-}
 
-impl AsFd for Stop {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// Returns a socket that is readable while stopped.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
-    }
-}
-
-fn timespec(wait: Duration) -> Timespec {
-    let wait = wait.to_std();
-    Timespec {
-        tv_sec: wait.as_secs() as i64,
-        tv_nsec: wait.subsec_nanos().into(),
     }
 }
 
@@ -196,7 +173,7 @@ mod real_time_tests {
     #[test]
     fn readable_is_told_apart_from_stopped() {
         let stop = Stop::new().unwrap();
-        let (mut from, to) = UnixStream::pair().unwrap();
+        let (mut from, to) = stream_pair().unwrap();
         assert!(!stop.wait_readable(to.as_fd(), Duration::from_millis(5)));
         from.write_all(b"x").unwrap();
         assert!(stop.wait_readable(to.as_fd(), Duration::from_secs(5)));

@@ -7,7 +7,8 @@ use anabranch_units::Duration;
 use super::{Driver, DriverPath};
 use crate::load::Load;
 use crate::port::Port;
-use crate::socket::{Batch, is_message_too_long};
+use crate::socket::Batch;
+use crate::system::is_message_too_long;
 
 /// Time within which due packets leave together: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.

@@ -8,11 +8,11 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
 
 use anabranch_secure::{Deframer, STREAM_PREAMBLE, append_framed};
 use anabranch_units::Ecn;
 use rustix::event::PollFlags;
+use rustix::fd::BorrowedFd;
 
 use super::progress::Progress;
 use super::stream::Stream;

@@ -6,10 +6,10 @@
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
 
 use anabranch_units::{Duration, Instant, Limiter, Limits, Rate};
 use rustix::event::PollFlags;
+use rustix::fd::BorrowedFd;
 
 use super::accepted::Accepted;
 use super::connection::Connection;

@@ -2,13 +2,12 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::io::Errno;
 use socket2::SockAddr;
 
 use super::progress::Progress;
 use crate::listen;
+use crate::system::{AsFd, BorrowedFd, is_connecting};
 #[cfg(feature = "testing")]
 use crate::testing::pipe::{VirtualAcceptor, VirtualStream};
 use crate::via::{Via, ViaError};
@@ -51,7 +50,7 @@ impl Stream {
         let socket = via.open_tcp(peer)?;
         socket.set_nonblocking(true).map_err(refused)?;
         match socket.connect(&SockAddr::from(peer)) {
-            Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => {
+            Err(error) if !is_connecting(&error) => {
                 return Err(refused(error));
             }
             _ => {}

@@ -12,6 +12,7 @@ use super::line::Way;
 use super::packet::Packet;
 use crate::carrier::Carrier;
 use crate::socket::{Arrival, Batch};
+use crate::system::{NO_DEVICE, NOT_PERMITTED};
 
 /// Limit of a socket's queue in bytes: Linux's default of `net.core.rmem_max` is 208 KiB.
 const QUEUE_BYTES: usize = 208 << 10;
@@ -260,10 +261,10 @@ impl State {
             return Err(Errno::NETUNREACH);
         }
         if !state.is_plugged {
-            return Err(Errno::NODEV);
+            return Err(NO_DEVICE);
         }
         if state.refuses {
-            return Err(Errno::PERM);
+            return Err(NOT_PERMITTED);
         }
         let packet = Packet {
             from: SocketAddr::new(state.address, port),

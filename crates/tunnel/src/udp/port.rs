@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_net::local_address;
+use anabranch_net::system::LocalAddresses;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -15,8 +15,7 @@ use crate::world::datagrams::MemorySocket;
 pub(super) enum Port {
     System {
         socket: UdpSocket,
-        /// Whether the socket reports the local address of each datagram.
-        is_reported: bool,
+        addresses: LocalAddresses,
     },
     #[cfg(test)]
     Memory(MemorySocket),
@@ -29,11 +28,8 @@ impl Port {
     /// The socket is bound to the unspecified address, and the system does not report local
     /// addresses.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
-        let is_reported = local_address::enable(&socket, socket.local_addr()?)?;
-        Ok(Port::System {
-            socket,
-            is_reported,
-        })
+        let addresses = LocalAddresses::enable(&socket, socket.local_addr()?)?;
+        Ok(Port::System { socket, addresses })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -62,10 +58,9 @@ impl Port {
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
         match self {
-            Port::System {
-                socket,
-                is_reported: true,
-            } => socket.try_io(Interest::READABLE, || local_address::recv(socket, buffer)),
+            Port::System { socket, addresses } if addresses.is_reported() => {
+                socket.try_io(Interest::READABLE, || addresses.recv(socket, buffer))
+            }
             Port::System { socket, .. } => {
                 let (length, from) = socket.try_recv_from(buffer)?;
                 Ok((length, from, None))
@@ -90,12 +85,9 @@ impl Port {
                 socket.send_to(bytes, to).await?;
                 Ok(())
             }
-            Port::System { socket, .. } => {
-                socket
-                    .async_io(Interest::WRITABLE, || {
-                        local_address::send(socket, bytes, to, from)
-                    })
-                    .await
+            Port::System { socket, addresses } => {
+                let send = || addresses.send(socket, bytes, to, from);
+                socket.async_io(Interest::WRITABLE, send).await
             }
             #[cfg(test)]
             Port::Memory(socket) => {

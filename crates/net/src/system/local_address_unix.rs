@@ -15,28 +15,64 @@ use nix::sys::socket::{
     sockopt,
 };
 
-/// Makes a socket report the local address of each datagram, if it is bound to the unspecified
-/// address. Returns whether it is.
-///
-/// # Errors
-/// The system does not report it.
-pub fn enable(socket: &impl AsFd, local: SocketAddr) -> io::Result<bool> {
-    let is_any = local.ip().is_unspecified();
-    if is_any {
-        match local {
-            SocketAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?,
-            SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?,
-        }
-    }
-    Ok(is_any)
+/// Reader and writer of datagrams with their local addresses, for one socket.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalAddresses {
+    is_reported: bool,
 }
 
-/// Returns the next datagram's length, its source, and its local address if the socket reports it.
-/// Does not block.
-///
-/// # Errors
-/// As of `recvmsg`, also if no datagram is waiting.
-pub fn recv(
+impl LocalAddresses {
+    /// Makes a socket report the local address of each datagram, if it is bound to the unspecified
+    /// address.
+    ///
+    /// # Errors
+    /// The system does not report it.
+    pub fn enable(socket: &impl AsFd, local: SocketAddr) -> io::Result<Self> {
+        let is_reported = local.ip().is_unspecified();
+        if is_reported {
+            match local {
+                SocketAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?,
+                SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?,
+            }
+        }
+        Ok(LocalAddresses { is_reported })
+    }
+
+    /// Returns whether local addresses are reported.
+    pub fn is_reported(&self) -> bool {
+        self.is_reported
+    }
+
+    /// Returns the next datagram's length, its source, and its local address if the socket reports
+    /// it. Does not block.
+    ///
+    /// # Errors
+    /// As of `recvmsg`, also if no datagram is waiting.
+    pub fn recv(
+        &self,
+        socket: &impl AsRawFd,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
+        recv(socket, buffer)
+    }
+
+    /// Sends a datagram from the local address of an earlier one, or from any if it is unknown.
+    /// Does not block.
+    ///
+    /// # Errors
+    /// As of `sendmsg`, also if the buffer is full.
+    pub fn send(
+        &self,
+        socket: &impl AsRawFd,
+        bytes: &[u8],
+        to: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> io::Result<()> {
+        send(socket, bytes, to, from)
+    }
+}
+
+fn recv(
     socket: &impl AsRawFd,
     buffer: &mut [u8],
 ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
@@ -51,12 +87,7 @@ pub fn recv(
     Ok((message.bytes, from, to))
 }
 
-/// Sends a datagram from the local address of an earlier one, or from any if it is unknown. Does
-/// not block.
-///
-/// # Errors
-/// As of `sendmsg`, also if the buffer is full.
-pub fn send(
+fn send(
     socket: &impl AsRawFd,
     bytes: &[u8],
     to: SocketAddr,

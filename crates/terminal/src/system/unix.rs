@@ -1,0 +1,235 @@
+//! Linux, macOS and other systems of the family of Unix.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anabranch_net::system::LocalStream;
+use anyhow::{Context, ensure};
+use rustix::fs::{FileType, StatVfsMountFlags, fstat, statvfs};
+use rustix::process::{
+    Pid, Resource, Signal, geteuid, getrlimit, kill_process, kill_process_group, setrlimit,
+};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::stop::Stop;
+
+/// Meaning of the signal for this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// The controlling terminal has closed: the same as Ctrl-C.
+    Stop,
+    /// A service opens its files again.
+    Reopen,
+    /// It was ignored when the program began, as by `nohup`.
+    Nothing,
+}
+
+impl Meaning {
+    /// Returns the meaning, by the state in which the program was started.
+    pub(crate) fn of_now() -> Meaning {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // The device stands for the controlling terminal, and cannot be opened without one.
+        Meaning::of(&status, File::open("/dev/tty").is_ok())
+    }
+
+    fn of(status: &str, has_terminal: bool) -> Meaning {
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let is_ignored = ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1);
+        if is_ignored {
+            Meaning::Nothing
+        } else if has_terminal {
+            Meaning::Stop
+        } else {
+            Meaning::Reopen
+        }
+    }
+}
+
+/// Stops on signals: sets the flag, and writes to the stream.
+///
+/// # Errors
+/// The system refuses a handler.
+pub(crate) fn on_signals(
+    _stop: &Stop,
+    is_stopped: &Arc<AtomicBool>,
+    ringer: &LocalStream,
+) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        // With this order the second signal finds the flag set.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(is_stopped))?;
+        signal_hook::flag::register(signal, Arc::clone(is_stopped))?;
+        signal_hook::low_level::pipe::register(signal, ringer.try_clone()?)?;
+    }
+    match Meaning::of_now() {
+        Meaning::Stop => {
+            signal_hook::flag::register(SIGHUP, Arc::clone(is_stopped))?;
+            signal_hook::low_level::pipe::register(SIGHUP, ringer.try_clone()?)?;
+        }
+        // A handler, even without an effect, keeps the program alive.
+        Meaning::Reopen => {
+            signal_hook::flag::register(SIGHUP, Arc::default())?;
+        }
+        Meaning::Nothing => {}
+    }
+    Ok(())
+}
+
+/// Sets the flag at each SIGHUP that asks to open files again.
+///
+/// # Errors
+/// The system refuses a handler.
+pub(crate) fn on_reopen_signal(flag: &Arc<AtomicBool>) -> io::Result<()> {
+    if Meaning::of_now() == Meaning::Reopen {
+        signal_hook::flag::register(SIGHUP, Arc::clone(flag))?;
+    }
+    Ok(())
+}
+
+/// Returns whether standard error is a file.
+pub(crate) fn is_error_output_a_file() -> bool {
+    let stat = fstat(io::stderr());
+    stat.is_ok_and(|of| FileType::from_raw_mode(of.st_mode) == FileType::RegularFile)
+}
+
+/// Returns whether standard error has this name: its device and inode.
+pub(crate) fn is_error_output(named: &str) -> bool {
+    let stat = fstat(io::stderr());
+    stat.is_ok_and(|stat| named == format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+/// Makes a folder that only this user may open, and those above it.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Checks that no other user can change the file at a canonical path, nor replace it.
+///
+/// # Errors
+/// Another user can.
+pub(crate) fn check_unshared(real: &Path) -> anyhow::Result<()> {
+    let shown = real.display();
+    let own = geteuid().as_raw();
+    for place in real.ancestors() {
+        let found = place
+            .metadata()
+            .with_context(|| format!("cannot read {shown}"))?;
+        let is_fixed = || statvfs(place).is_ok_and(|of| of.f_flag.contains(READ_ONLY));
+        let complaint = complaint(place, own, found.uid(), found.mode());
+        ensure!(
+            complaint.is_none() || is_fixed(),
+            "another user could change {shown}: {}",
+            complaint.unwrap_or_default()
+        );
+    }
+    Ok(())
+}
+
+/// Flag of a file system on which nobody writes, as that of a container's configuration.
+const READ_ONLY: StatVfsMountFlags = StatVfsMountFlags::RDONLY;
+/// Bit of a folder in which users only replace files of their own.
+const STICKY: u32 = 0o1000;
+
+/// Returns the reason why users other than `own` and root can change a file or folder.
+fn complaint(place: &Path, own: u32, owner: u32, mode: u32) -> Option<String> {
+    let shown = place.display();
+    if owner != own && owner != 0 {
+        return Some(format!(
+            "{shown} belongs to user {owner}, and this program runs as user {own}"
+        ));
+    }
+    let is_shared = mode & 0o022 != 0 && mode & STICKY == 0;
+    is_shared.then(|| format!("others may write {shown}: run `chmod go-w {shown}`"))
+}
+
+/// Forbids core dumps, which would write keys to a file. Programs that this one starts have the
+/// same limit, and may raise it.
+pub fn forbid_core_dumps() {
+    let mut limit = getrlimit(Resource::Core);
+    limit.current = Some(0);
+    // Lowering a limit needs no privilege. A system without limits writes no dumps either.
+    let _ = setrlimit(Resource::Core, limit);
+}
+
+/// Starts a program outside this one's process group: Ctrl-C then reaches this program alone.
+pub fn in_own_group(command: &mut Command) -> &mut Command {
+    command.process_group(0)
+}
+
+/// Asks a program to end (SIGTERM).
+pub fn ask_to_end(child: &mut Child) {
+    let _ = kill_process(Pid::from_child(child), Signal::TERM);
+}
+
+/// Ends a program that was started in a group of its own, and all that it has started.
+pub fn end_group(child: &mut Child) {
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::files::check_unshared;
+
+    #[test]
+    fn a_signal_means_what_its_surroundings_say() {
+        let usual = "Name:\tab\nSigIgn:\t0000000000001000\n";
+        let of_nohup = "Name:\tab\nSigIgn:\t0000000000001001\n";
+        for (status, has_terminal, expected) in [
+            (usual, true, Meaning::Stop),
+            (usual, false, Meaning::Reopen),
+            (of_nohup, true, Meaning::Nothing),
+            (of_nohup, false, Meaning::Nothing),
+            ("", true, Meaning::Stop),
+        ] {
+            assert_eq!(Meaning::of(status, has_terminal), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_change_or_replace_is_found_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        let path = inner.join("senders");
+        fs::create_dir(&inner).unwrap();
+        fs::write(&path, "").unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        for (of_folder, of_file, is_refused) in [
+            (0o755, 0o644, false),
+            (0o700, 0o600, false),
+            (0o1777, 0o600, false),
+            (0o755, 0o664, true),
+            (0o755, 0o646, true),
+            (0o775, 0o600, true),
+            (0o777, 0o600, true),
+        ] {
+            mode(&inner, of_folder).unwrap();
+            mode(&path, of_file).unwrap();
+            let checked = check_unshared(&path);
+            assert_eq!(checked.is_err(), is_refused, "{of_folder:o} {of_file:o}");
+        }
+        mode(&inner, 0o777).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let error = check_unshared(&link).unwrap_err().to_string();
+        assert!(error.contains("chmod go-w"), "{error}");
+        assert!(check_unshared(&inner.join("none")).is_err());
+        check_unshared(Path::new("/dev/null")).unwrap();
+    }
+
+    #[test]
+    fn owners_are_this_user_and_root() {
+        let complaint = |owner| complaint(Path::new("/x"), 1_000, owner, 0o644);
+        assert_eq!((complaint(1_000), complaint(0)), (None, None));
+        assert!(complaint(1_001).unwrap().contains("user 1001"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Windows.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::windows::io::AsHandle;
+use std::os::windows::process::CommandExt;
+use std::path::Path;
+use std::process::{self, Child, Command};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_net::system::LocalStream;
+
+use crate::stop::Stop;
+
+/// Flag of a new process that Ctrl-C does not reach (`CREATE_NEW_PROCESS_GROUP`).
+const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+/// Exit code of a program that Ctrl-C has ended (`STATUS_CONTROL_C_EXIT`).
+const CONTROL_C_EXIT: i32 = 0xc000_013a_u32 as i32;
+
+/// What Ctrl-C stops.
+static STOPS: Mutex<Vec<Stop>> = Mutex::new(Vec::new());
+
+/// Stops on Ctrl-C, Ctrl-Break, and when the console closes.
+///
+/// # Errors
+/// The system refuses a handler.
+pub(crate) fn on_signals(
+    stop: &Stop,
+    _is_stopped: &Arc<AtomicBool>,
+    _ringer: &LocalStream,
+) -> io::Result<()> {
+    let mut stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_first = stops.is_empty();
+    stops.push(stop.clone());
+    if is_first {
+        ctrlc::set_handler(stop_all).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// Stops all. The second time it ends the program at once.
+fn stop_all() {
+    let stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
+    if stops.iter().any(Stop::is_stopped) {
+        process::exit(CONTROL_C_EXIT);
+    }
+    for stop in stops.iter() {
+        stop.stop();
+    }
+}
+
+/// Does nothing: no signal asks to open files again.
+pub(crate) fn on_reopen_signal(_: &Arc<AtomicBool>) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns whether standard error is a file.
+pub(crate) fn is_error_output_a_file() -> bool {
+    let handle = io::stderr().as_handle().try_clone_to_owned();
+    let metadata = handle.and_then(|handle| File::from(handle).metadata());
+    metadata.is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Returns false: files have no such names here.
+pub(crate) fn is_error_output(_named: &str) -> bool {
+    false
+}
+
+/// Makes a folder, and those above it. It inherits their rights: those of a user's own folders
+/// leave others out.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Does nothing: no crate reads lists of rights.
+pub(crate) fn check_unshared(_real: &Path) -> anyhow::Result<()> {
+    Ok(())
+}
+
+/// Does nothing: Windows writes dumps only where its administrator asked for them.
+pub fn forbid_core_dumps() {}
+
+/// Starts a program outside this one's process group: Ctrl-C then reaches this program alone.
+pub fn in_own_group(command: &mut Command) -> &mut Command {
+    command.creation_flags(NEW_PROCESS_GROUP)
+}
+
+/// Ends a program, since there is no signal that asks.
+pub fn ask_to_end(child: &mut Child) {
+    let _ = child.kill();
+}
+
+/// Ends a program. What it has started goes on.
+pub fn end_group(child: &mut Child) {
+    let _ = child.kill();
+}
