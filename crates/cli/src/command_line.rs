@@ -70,21 +70,6 @@ pub(crate) fn describe_tcp(address: Option<SocketAddr>) -> String {
     address.map_or_else(String::new, |address| format!(" and by TCP at {address}"))
 }
 
-/// Raises the limit of open files. Every connection and session needs one, and many systems start
-/// with a limit of 1,024.
-pub(crate) fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // If this fails, later connections wait.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

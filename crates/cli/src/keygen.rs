@@ -4,26 +4,22 @@ use core::fmt::Display;
 use core::marker::PhantomData;
 use core::str::FromStr;
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, ErrorKind as IoErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use anabranch_net::system::open_without_waiting;
 use anabranch_observe::Token;
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
-use anabranch_terminal::stop::Stop;
-use anabranch_units::Duration;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom, SystemRandom};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::geteuid;
+
+use crate::system;
 
 /// Makes a key pair. Writes the secret key to a file, and prints the public key.
 #[derive(Debug, clap::Args)]
@@ -69,11 +65,10 @@ fn write_secret(path: &Path, text: &str, is_forced: bool, of: &SecretKind) -> an
     let (shown, noun) = (path.display(), of.noun);
     // The secret is whole before the file gets its name. If the program ends in between, it leaves
     // no half secret, and no file that blocks the next try. An old file may be open to others, and
-    // is not written to.
+    // is not written to. A temporary file is its owner's alone.
     let folder = path.parent().filter(|folder| folder != &Path::new(""));
     let mut file = tempfile::Builder::new()
         .prefix(".anabranch-key-")
-        .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
         .with_context(|| format!("cannot make {noun} {shown}"))?;
     file.write_all(text.as_bytes())
@@ -166,9 +161,9 @@ pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<(
 }
 
 /// Words about a kind of secret in messages.
-struct SecretKind {
-    noun: &'static str,
-    option: &'static str,
+pub(crate) struct SecretKind {
+    pub(crate) noun: &'static str,
+    pub(crate) option: &'static str,
 }
 
 const KEY: SecretKind = SecretKind {
@@ -183,11 +178,9 @@ const TOKEN: SecretKind = SecretKind {
 const TOKEN_BYTES: usize = 16;
 
 /// Path by which the program's starter hands a key over.
-const STDIN: &str = "/dev/stdin";
+pub(crate) const STDIN: &str = "/dev/stdin";
 /// Upper bound on the length of a key file.
 const MAX_BYTES: usize = 1_000;
-/// Longest wait for a pipe before the next check for a signal, which also ends the wait.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads a secret key file, or standard input as `/dev/stdin`.
 ///
@@ -209,74 +202,23 @@ fn read_secret(path: &Path, of: &SecretKind) -> anyhow::Result<String> {
     let text = if path == Path::new(STDIN) {
         // The starter has opened it, and is responsible for it, like a shell that reads a mounted
         // file.
-        read_until_stopped(std::io::stdin().as_fd())
+        system::read_input(MAX_BYTES).and_then(utf8)
     } else {
         // Opening a named pipe without a writer must not block: no signal would end the wait.
-        let flags = OFlags::NONBLOCK.bits() as i32;
-        let opened = File::options().read(true).custom_flags(flags).open(path);
+        let opened = open_without_waiting(File::options().read(true)).open(path);
         let file = opened.with_context(unreadable)?;
         let metadata = file.metadata().with_context(unreadable)?;
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
         let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
-        check_mode(path, metadata.mode(), is_credential, of)?;
-        check_owner(path, metadata.uid(), geteuid().as_raw(), of)?;
-        read_until_stopped(file.as_fd())
+        system::check_secret(path, &metadata, is_credential, of)?;
+        system::read_file(&file, MAX_BYTES).and_then(utf8)
     };
     text.with_context(unreadable)
 }
 
-/// Reads a file or pipe to its end, unless a signal ends the program first.
-fn read_until_stopped(source: BorrowedFd<'_>) -> io::Result<String> {
-    let stop = Stop::of_signals()?;
-    let mut text = Vec::new();
-    while text.len() < MAX_BYTES {
-        while !stop.wait_readable(source, PATIENCE) {
-            if stop.is_stopped() {
-                return Err(io::Error::new(
-                    IoErrorKind::Interrupted,
-                    "interrupted by a signal",
-                ));
-            }
-        }
-        let mut bytes = [0; MAX_BYTES];
-        match rustix::io::read(source, &mut bytes) {
-            Ok(0) => break,
-            Ok(count) => text.extend_from_slice(&bytes[..count]),
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    // An error of UTF-8 would hold the bytes.
-    String::from_utf8(text).map_err(|_| IoErrorKind::InvalidData.into())
-}
-
-/// Refuses a secret file of another user, because its owner can read and replace it.
-fn check_owner(path: &Path, owner: u32, own: u32, of: &SecretKind) -> anyhow::Result<()> {
-    let SecretKind { noun, option } = of;
-    let shown = path.display();
-    ensure!(
-        owner == own || owner == 0,
-        "{noun} {shown} belongs to another user ({owner}; this program runs as {own}): run \
-         `chown {own} {shown}`, or hand it over by standard input: `{option} {STDIN} <{shown}`"
-    );
-    Ok(())
-}
-
-/// Refuses a secret file that others may read. A credential of a service manager (systemd's
-/// `LoadCredential=`) may have an access list in place of an owner. Its mask looks like the rights
-/// of a group.
-fn check_mode(path: &Path, mode: u32, is_credential: bool, of: &SecretKind) -> anyhow::Result<()> {
-    let SecretKind { noun, option } = of;
-    let others = if is_credential { 0o007 } else { 0o077 };
-    if mode & others == 0 {
-        return Ok(());
-    }
-    let (shown, mode) = (path.display(), mode & 0o777);
-    bail!(
-        "{noun} {shown} is open to others (mode {mode:03o}): run `chmod 600 {shown}`, and make a \
-         new one if others may have read it. A secret that a container mounts needs mode 0400, or \
-         comes by standard input: `{option} {STDIN} <{shown}`"
-    )
+/// Returns the text. An error of UTF-8 would hold the bytes.
+fn utf8(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| IoErrorKind::InvalidData.into())
 }
 
 /// Parser of arguments that may contain a secret, whole or in part: its messages do not repeat the

@@ -48,6 +48,7 @@ mod serve;
 mod slowness;
 mod stale_frames;
 mod summary;
+mod system;
 mod target;
 mod tcp_choice;
 #[cfg(feature = "top")]
@@ -61,9 +62,9 @@ mod view;
 use std::env;
 use std::process::ExitCode;
 
+use anabranch_terminal::system::forbid_core_dumps;
 use anabranch_terminal::{exit, manual, menu, print};
 use clap::{CommandFactory, Parser, Subcommand};
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 const PROGRAM: &str = "anabranch";
 
@@ -141,15 +142,6 @@ impl Command {
         };
         Some(observe.log_time)
     }
-}
-
-/// Forbids core dumps, which would write keys to a file. Programs that this one starts have the
-/// same limit, and may raise it.
-fn forbid_core_dumps() {
-    let mut limit = getrlimit(Resource::Core);
-    limit.current = Some(0);
-    // Lowering a limit needs no privilege. A system without limits writes no dumps either.
-    let _ = setrlimit(Resource::Core, limit);
 }
 
 /// Runs the program with the words of its command line.

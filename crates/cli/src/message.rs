@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use crate::system::is_fifo;
 use anabranch_core::Frame;
 use anabranch_terminal::clean::one_line;
 use anabranch_units::{Duration, Importance, Instant};
@@ -105,13 +106,10 @@ pub(crate) fn lines(path: PathBuf) -> anyhow::Result<Receiver<String>> {
             pass_on(std::io::stdin().lock(), &lines);
         } else {
             loop {
-                use std::os::unix::fs::FileTypeExt;
                 let Ok(file) = std::fs::File::open(&path) else {
                     return;
                 };
-                let is_pipe = file
-                    .metadata()
-                    .is_ok_and(|metadata| metadata.file_type().is_fifo());
+                let is_pipe = file.metadata().is_ok_and(|metadata| is_fifo(&metadata));
                 let goes_on = pass_on(BufReader::new(file), &lines);
                 if !is_pipe || !goes_on {
                     return;

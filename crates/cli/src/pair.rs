@@ -16,6 +16,7 @@ use crate::link::Link;
 use crate::pairing::door::Door;
 use crate::pairing::invitation::Invitation;
 use crate::pairing::{address_of, print_link};
+use crate::system;
 use crate::usage::usual_folder;
 
 /// State folder of the services of `packaging`.
@@ -285,7 +286,6 @@ fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<P
 /// Writes a list again under its name. It stays its owner's.
 fn rewrite(list: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write;
-    use std::os::unix::fs::{MetadataExt, chown};
     let context = || format!("cannot write {}", list.display());
     let real = list.canonicalize().with_context(context)?;
     let metadata = real.metadata().with_context(context)?;
@@ -297,10 +297,7 @@ fn rewrite(list: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(context)?;
     file.write_all(text.as_bytes()).with_context(context)?;
     file.as_file().sync_all().with_context(context)?;
-    let (uid, gid) = (metadata.uid(), metadata.gid());
-    if file.as_file().metadata().with_context(context)?.uid() != uid {
-        chown(file.path(), Some(uid), Some(gid)).with_context(context)?;
-    }
+    system::give_to_owner_of(&metadata, file.as_file(), file.path()).with_context(context)?;
     file.persist(&real)
         .map_err(|error| error.error)
         .with_context(context)?;

@@ -8,9 +8,9 @@ pub(crate) mod qr_code;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use anabranch_net::system::allow_owner_alone;
 use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
 use anabranch_units::Duration;
@@ -112,7 +112,8 @@ fn make_list(list: &Path) -> anyhow::Result<()> {
         make_private_folder(folder).with_context(context)?;
     }
     let mut private = OpenOptions::new();
-    let made = private.write(true).create_new(true).mode(0o600).open(list);
+    private.write(true).create_new(true);
+    let made = allow_owner_alone(&mut private).open(list);
     let mut made = made.with_context(context)?;
     made.write_all(LIST_HEAD.as_bytes()).with_context(context)
 }

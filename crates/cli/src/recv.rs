@@ -37,11 +37,8 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, ensure};
-use rustix::fs::Mode;
-use rustix::process::umask;
 
 use crate::allowed::{AllowList, Allowed, StreamName};
-use crate::command_line::allow_many_files;
 use crate::keygen::discreet;
 use crate::latency::Latency;
 use crate::link::Link;
@@ -50,6 +47,7 @@ use crate::pairing::PairArguments;
 use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
 use crate::slowness;
+use crate::system::{self, allow_many_files};
 use allowance::{Allowances, Share};
 use by_relay::ByRelay;
 use control::Controlled;
@@ -215,7 +213,7 @@ impl Arguments {
     /// Lets the group read files, if it shall. Private ones have modes of their own.
     fn set_mode_of_files(&self) {
         if self.group_readable {
-            umask(Mode::WGRP | Mode::RWXO);
+            system::let_group_read();
         }
     }
 }

@@ -28,7 +28,7 @@ use anabranch_units::{DataRate, Duration};
 use anyhow::{Context, ensure};
 
 use crate::allowed::{AllowList, Allowed, Door};
-use crate::command_line::{allow_many_files, describe_tcp, listen_addr, tcp_addr};
+use crate::command_line::{describe_tcp, listen_addr, tcp_addr};
 use crate::config::Reload;
 use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::link::Link;
@@ -40,6 +40,7 @@ use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
 use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::summary::{self, Datagrams, End, Meter};
+use crate::system::allow_many_files;
 use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
 use doors::Doors;
 

@@ -29,6 +29,7 @@
 //! | `damage.rs` | copies of packets, and wrong bytes |
 //! | `direction.rs` | one direction: datagrams in, a link, datagrams out |
 //! | `socket.rs` | a UDP socket that reads and sets the ECN field |
+//! | `bell.rs` | waking the thread |
 //! | `clock.rs` | the only place that reads the clock |
 //!
 //! On Linux, [`Relay::between_interfaces`] carries packets of IP between network interfaces, in
@@ -43,6 +44,7 @@
 
 #[cfg(target_os = "linux")]
 mod address_plan;
+mod bell;
 mod clock;
 mod config;
 #[cfg(target_os = "linux")]

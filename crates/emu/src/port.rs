@@ -3,11 +3,11 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_link::{Link, LinkChange, LinkConfig, LinkConfigError};
 use anabranch_units::{Duration, Instant, Seed};
+use rustix::fd::BorrowedFd;
 
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayError, RelayLink};

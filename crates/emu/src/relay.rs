@@ -2,13 +2,13 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use anabranch_link::{LinkChange, LinkConfigError};
 use anabranch_units::{Lateness, Punctuality};
 
+use crate::bell;
 use crate::clock::Clock;
 use crate::config::{LinkDirection, RelayConfig, RelayError};
 use crate::direction::RelayLinkStatistics;
@@ -36,7 +36,7 @@ pub struct Relay {
     punctuality: Arc<Mutex<Punctuality>>,
     /// The end of a pair of sockets: the thread ends when it is closed, and looks at the links when
     /// a byte is written to it. `None` only while dropping.
-    running: Option<(UnixStream, thread::JoinHandle<()>)>,
+    running: Option<(bell::Stream, thread::JoinHandle<()>)>,
 }
 
 impl Relay {
@@ -82,10 +82,7 @@ impl Relay {
         prepare: fn() -> bool,
     ) -> Result<Relay, RelayError> {
         let ports: Arc<[Box<dyn Port>]> = ports.into();
-        let (stop, stopped) = UnixStream::pair().map_err(RelayError::Thread)?;
-        for end in [&stop, &stopped] {
-            end.set_nonblocking(true).map_err(RelayError::Thread)?;
-        }
+        let (stop, stopped) = bell::pair().map_err(RelayError::Thread)?;
         let punctuality = Arc::<Mutex<Punctuality>>::default();
         let (prepared, is_prepared) = mpsc::channel();
         let thread = thread::Builder::new()

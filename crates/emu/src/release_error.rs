@@ -42,6 +42,10 @@ impl Default for Histogram {
     }
 }
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "for packets of IP")
+)]
 impl Histogram {
     pub(crate) fn record(&mut self, error: Duration) {
         let class = (error.as_nanos() / CLASS.as_nanos()) as usize;

@@ -2,11 +2,10 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::Ecn;
-use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::fd::{AsFd, BorrowedFd};
 
 /// Buffer size requested of the operating system, so that nothing is lost before the link while the
 /// relay's thread waits for a processor.
@@ -33,9 +32,7 @@ pub(crate) struct Arrival {
 impl Socket {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // Links carry datagrams one by one, and quinn-udp 0.6 loses the ECN field of coalesced
-        // ones. A kernel that does not know the option does not coalesce.
-        let _ = setsockopt(&socket, UdpGroSegment, &false);
+        refuse_coalescing(&socket);
         // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
@@ -73,10 +70,21 @@ impl Socket {
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
-}
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+    /// Returns the socket to wait for.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
+
+/// Links carry datagrams one by one, and quinn-udp 0.6 loses the ECN field of coalesced ones. A
+/// kernel that does not know the option does not coalesce.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn refuse_coalescing(socket: &UdpSocket) {
+    use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
+    let _ = setsockopt(socket, UdpGroSegment, &false);
+}
+
+/// Other systems do not coalesce.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn refuse_coalescing(_: &UdpSocket) {}

@@ -1,20 +1,24 @@
 //! The thread that runs all links of a relay.
 
 use std::io::{ErrorKind, Read};
-use std::os::fd::BorrowedFd;
-use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_link::{LinkChange, LinkConfigError};
-use anabranch_units::{Instant, Punctuality};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use anabranch_units::{Duration, Instant, Punctuality};
+use rustix::event::{Nsecs, PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
+use crate::bell::Stream;
 use crate::clock::Clock;
 use crate::config::LinkDirection;
 use crate::direction::RelayLinkStatistics;
 use crate::release_error::Histogram;
 use crate::socket::MAX_DATAGRAM_BYTES;
+
+/// Longest wait, after which nothing may be due: systems without `ppoll` count milliseconds in 31
+/// bits.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 
 /// One link of a relay, and the sockets or interfaces at its ends.
 pub(crate) trait Port: core::fmt::Debug + Send + Sync {
@@ -42,7 +46,7 @@ pub(crate) trait Port: core::fmt::Debug + Send + Sync {
 pub(crate) fn run(
     ports: &[Box<dyn Port>],
     clock: Clock,
-    stopped: &UnixStream,
+    stopped: &Stream,
     punctuality: &Mutex<Punctuality>,
 ) {
     let mut scratch = Box::new([0; MAX_DATAGRAM_BYTES]);
@@ -75,7 +79,7 @@ pub(crate) fn run(
 }
 
 /// Whether the other end is closed. Takes the bytes in it.
-fn is_closed(mut stopped: &UnixStream) -> bool {
+fn is_closed(mut stopped: &Stream) -> bool {
     match stopped.read(&mut [0; 64]) {
         Ok(0) => true,
         Ok(_) => false,
@@ -84,10 +88,9 @@ fn is_closed(mut stopped: &UnixStream) -> bool {
 }
 
 fn timeout_until(at: Instant, now: Instant) -> Timespec {
-    let wait = at.saturating_since(now).to_std();
-    // Every number of seconds within 64 bits of nanoseconds fits.
+    let wait = at.saturating_since(now).min(LONGEST_WAIT).to_std();
     Timespec {
         tv_sec: wait.as_secs() as i64,
-        tv_nsec: wait.subsec_nanos().into(),
+        tv_nsec: wait.subsec_nanos() as Nsecs,
     }
 }

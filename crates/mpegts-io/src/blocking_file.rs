@@ -3,16 +3,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use anabranch_net::Clock;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
+
+use crate::pipes;
 
 /// Time between attempts to open a named pipe without a reader.
 const OPEN_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,14 +43,14 @@ impl BlockingFile {
     pub(super) fn create(path: &Path, clock: &Clock, stop: &Stop) -> io::Result<Self> {
         let is_pipe = path
             .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+            .is_ok_and(|metadata| pipes::is_fifo(&metadata));
         if !is_pipe {
             return Ok(BlockingFile::of(File::create(path)?));
         }
         let mut is_reported = false;
         while !stop.is_stopped() {
             match open_pipe(path) {
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {}
+                Err(error) if pipes::has_no_reader_yet(&error) => {}
                 opened => return opened,
             }
             if !core::mem::replace(&mut is_reported, true) {
@@ -71,7 +69,7 @@ impl BlockingFile {
     pub(super) fn reopen(path: &Path) -> io::Result<Self> {
         let is_pipe = path
             .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+            .is_ok_and(|metadata| pipes::is_fifo(&metadata));
         if is_pipe {
             return open_pipe(path);
         }
@@ -88,19 +86,18 @@ impl BlockingFile {
         Ok(reopened)
     }
 
-    /// Takes over an open file, such as standard output.
-    pub(super) fn inherited(fd: OwnedFd) -> Self {
-        let file = File::from(fd);
+    /// Takes over standard output.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub(super) fn standard_output() -> io::Result<Self> {
+        let file = pipes::standard_output()?;
         let is_pipe = file
             .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_fifo());
-        // Other programs may share the file description and would inherit O_NONBLOCK. Linux can
-        // open the pipe again.
-        let reopen_pipe = || open_pipe(Path::new("/proc/self/fd/1")).ok();
-        is_pipe
-            .then(reopen_pipe)
-            .flatten()
-            .unwrap_or_else(|| BlockingFile::of(file))
+            .is_ok_and(|metadata| pipes::is_fifo(&metadata));
+        let reopen_pipe = || pipes::reopen_standard_output().ok().map(of_pipe);
+        let reopened = is_pipe.then(reopen_pipe).flatten();
+        Ok(reopened.unwrap_or_else(|| BlockingFile::of(file)))
     }
 
     fn of(file: File) -> Self {
@@ -158,25 +155,25 @@ impl BlockingFile {
     /// Waits until the reader takes more. Returns false if it does not in time after the program
     /// was stopped.
     fn wait(&mut self, clock: &Clock, stop: &Stop) -> bool {
-        if stop.wait_writable(self.file.as_fd()) {
+        if pipes::wait_writable(&self.file, stop) {
             return true;
         }
         let now = clock.now();
         let ends_at = *self.grace_ends_at.get_or_insert(now + GRACE);
-        Stop::wait_writable_for(self.file.as_fd(), ends_at.saturating_since(now))
+        pipes::wait_writable_for(&self.file, ends_at.saturating_since(now))
     }
 }
 
 fn open_pipe(path: &Path) -> io::Result<BlockingFile> {
-    let flags = OFlags::NONBLOCK.bits() as i32;
-    let file = OpenOptions::new()
-        .write(true)
-        .custom_flags(flags)
-        .open(path)?;
-    Ok(BlockingFile {
+    pipes::open_fifo_to_write(path).map(of_pipe)
+}
+
+/// Takes a pipe that never blocks.
+fn of_pipe(file: File) -> BlockingFile {
+    BlockingFile {
         chunk_bytes: usize::MAX,
         ..BlockingFile::of(file)
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! A bounded queue between two threads, whose reader waits for it and for sockets together.
 
 use std::collections::VecDeque;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::WorkerWaker;
+use anabranch_net::system::{AsFd, BorrowedFd, LocalStream, stream_pair};
 
 /// Most items: as many packets as SRT has in flight.
 const MAX_ITEMS: usize = 8_192;
@@ -14,7 +14,7 @@ const MAX_ITEMS: usize = 8_192;
 struct Shared<T> {
     items: Mutex<VecDeque<T>>,
     /// Holds a byte while `is_rung`.
-    bell: (PipeReader, PipeWriter),
+    bell: (LocalStream, LocalStream),
     is_rung: AtomicBool,
     /// The worker that reads, if one does.
     worker: OnceLock<WorkerWaker>,
@@ -23,17 +23,17 @@ struct Shared<T> {
 /// Writing end.
 pub(super) struct Giver<T>(Arc<Shared<T>>);
 
-/// Reading end. It is readable, as a file, while items wait.
+/// Reading end. Its socket is readable while items wait.
 pub(super) struct Taker<T>(Arc<Shared<T>>);
 
 /// Makes a queue.
 ///
 /// # Errors
-/// The system has no pipe left.
+/// The system has no descriptors left.
 pub(super) fn handover<T>() -> io::Result<(Giver<T>, Taker<T>)> {
     let shared = Arc::new(Shared {
         items: Mutex::default(),
-        bell: io::pipe()?,
+        bell: stream_pair()?,
         is_rung: AtomicBool::new(false),
         worker: OnceLock::new(),
     });
@@ -50,7 +50,7 @@ impl<T> Giver<T> {
         }
         drop(items);
         if !self.0.is_rung.swap(true, Ordering::SeqCst) {
-            // The pipe is empty, so this neither blocks nor fails.
+            // The stream is empty, so this neither blocks nor fails.
             let _ = (&self.0.bell.1).write(&[0]);
             self.0.worker.get().inspect(|worker| worker.wake());
         }
@@ -64,6 +64,11 @@ impl<T> Taker<T> {
         let _ = self.0.worker.set(worker);
     }
 
+    /// Returns a socket that is readable while items wait.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.bell.0.as_fd()
+    }
+
     /// Takes all items.
     pub(super) fn take(&self) -> VecDeque<T> {
         if self.0.is_rung.load(Ordering::SeqCst) {
@@ -73,12 +78,6 @@ impl<T> Taker<T> {
         }
         let mut items = self.0.items.lock().unwrap_or_else(PoisonError::into_inner);
         core::mem::take(&mut items)
-    }
-}
-
-impl<T> AsFd for Taker<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.bell.0.as_fd()
     }
 }
 
@@ -106,7 +105,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     fn is_readable<T>(taker: &Taker<T>) -> bool {
-        let mut awaited = [PollFd::new(taker, PollFlags::IN)];
+        let mut awaited = [PollFd::from_borrowed_fd(taker.as_fd(), PollFlags::IN)];
         poll(&mut awaited, Some(&Timespec::default())).unwrap() == 1
     }
 

@@ -29,6 +29,7 @@ mod pace;
 mod part;
 mod picture_end;
 mod pictures;
+mod pipes;
 mod playout;
 mod recording;
 mod recording_film;

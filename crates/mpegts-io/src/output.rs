@@ -2,8 +2,6 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
@@ -131,10 +129,10 @@ impl Output {
                 Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
-                // The standard library's `Stdout` would search the video for line ends.
-                let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = BlockingFile::inherited(fd.context("cannot write standard output")?);
-                Ok(Output::Stdout(file))
+                let file = BlockingFile::standard_output();
+                Ok(Output::Stdout(
+                    file.context("cannot write standard output")?,
+                ))
             }
             OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),
             OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output(clock)?))),

@@ -2,7 +2,6 @@
 
 use core::str::FromStr;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_net::Clock;
@@ -12,9 +11,9 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
-use rustix::fs::Access;
 
 use super::blocking_file::BlockingFile;
+use super::pipes;
 use super::playout::Piece;
 use super::recording_film::{Film, Step};
 use super::recording_gaps::{GapCause, Gaps};
@@ -142,7 +141,7 @@ impl Recording {
     /// Returns whether it is a pipe, which somebody reads meanwhile.
     pub(super) fn is_pipe(&self) -> bool {
         let metadata = self.path.metadata();
-        metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+        metadata.is_ok_and(|metadata| pipes::is_fifo(&metadata))
     }
 
     /// Begins a session: if the name contains the time, a new file begins.
@@ -369,7 +368,7 @@ pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> anyhow::Res
     );
     let is_old = !has_place(path) && path.exists();
     if !is_old {
-        let access = rustix::fs::access(folder, Access::WRITE_OK);
+        let access = pipes::check_folder_writable(folder);
         access.with_context(|| format!("output {shown}: cannot write in the folder {name}"))?;
     } else if path.is_file() || path.is_dir() {
         check_writable(path)?;

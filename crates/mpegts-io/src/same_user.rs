@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use anabranch_net::system::{Feature, lacks};
 use anabranch_units::{Duration, Instant};
 
 /// Time after which an admitted source is checked again: another user may own its port by then.
@@ -56,7 +57,7 @@ impl SameUser {
             return false;
         }
         self.admitted = Some((from, now + ADMISSION));
-        if cfg!(target_os = "linux") {
+        if lacks(Feature::SourceUser).is_none() {
             // Without a connection, others can only fill the buffer.
             let _ = socket.connect(from);
         }
@@ -78,15 +79,15 @@ impl SameUser {
 
     /// Returns whether the source is a program of this user.
     fn is_ours(&mut self, now: Instant, source: SocketAddr) -> bool {
-        if !cfg!(target_os = "linux") {
+        let Some(user) = own_user() else {
             return source.ip().is_loopback();
-        }
+        };
         let is_old = self.looked_at.is_none_or(|at| now >= at + LOOK_INTERVAL);
         if is_old {
             self.looked_at = Some(now);
             self.table = table_with(source, sockets);
         }
-        is_of_user(source, rustix::process::getuid().as_raw(), &self.table)
+        is_of_user(source, user, &self.table)
     }
 }
 
@@ -121,6 +122,17 @@ fn table_with(source: SocketAddr, mut sockets: impl FnMut() -> String) -> Vec<Ow
         }
     }
     table
+}
+
+/// Returns this user's number, on systems with a table of sockets.
+#[cfg(target_os = "linux")]
+fn own_user() -> Option<u32> {
+    Some(rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn own_user() -> Option<u32> {
+    None
 }
 
 /// Returns the kernel's table of UDP sockets.

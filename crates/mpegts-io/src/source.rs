@@ -1,22 +1,21 @@
 //! Sources of bytes: a file, standard input, UDP, SRT, or another file that `ffmpeg` converts.
 
 use std::collections::VecDeque;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Child, ChildStdout};
+use std::process::Child;
 
 use anabranch_net::Clock;
+use anabranch_net::system::AsFd;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
-use rustix::fs::OFlags;
 
 use super::handover::Taker;
+use super::pipes::{self, PipedInput};
 use super::remux::remux;
 use super::srt::Payload;
 use super::udp_input::{Take, UdpInput};
@@ -30,13 +29,13 @@ pub(super) const READ_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) enum Source {
     File(File),
-    Pipe(File),
+    Pipe(PipedInput),
     Udp(Box<UdpInput>),
     /// Payloads of SRT, each with the time at which it was due.
     Srt(Taker<Payload>),
     Remuxed {
         child: Child,
-        output: ChildStdout,
+        output: PipedInput,
     },
 }
 
@@ -91,17 +90,12 @@ impl Source {
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
-        let is_pipe = |metadata: Metadata| metadata.file_type().is_fifo();
-        if !path.metadata().is_ok_and(is_pipe) {
+        if !path.metadata().is_ok_and(|found| pipes::is_fifo(&found)) {
             return Source::open_file(path);
         }
         let name = format!("input {}", path.display());
         // Opening does not wait for the writer; reading does, until stopped.
-        let pipe = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits() as i32)
-            .open(path)
-            .with_context(|| format!("cannot open {name}"))?;
+        let pipe = pipes::open_fifo(path).with_context(|| format!("cannot open {name}"))?;
         Source::probe_pipe(pipe, &name, stop, clock)
     }
 
@@ -111,6 +105,7 @@ impl Source {
             .stdout
             .take()
             .context("ffmpeg has no standard output")?;
+        let output = pipes::output_of(output).context("cannot read from ffmpeg")?;
         Ok(Source::Remuxed { child, output })
     }
 
@@ -119,17 +114,13 @@ impl Source {
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
-        // The standard library's buffer is avoided, because a poll would not see bytes in it.
-        let fd = io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .context("cannot read standard input")?;
-        Source::probe_pipe(File::from(fd), "standard input", stop, clock)
+        let pipe = pipes::standard_input().context("cannot read standard input")?;
+        Source::probe_pipe(pipe, "standard input", stop, clock)
     }
 
     /// Opens a pipe, and waits for its first bytes.
     fn probe_pipe(
-        pipe: File,
+        pipe: PipedInput,
         name: &str,
         stop: &Stop,
         clock: &Clock,
@@ -256,7 +247,8 @@ impl Source {
             }
         }
         let read = match self {
-            Source::File(file) | Source::Pipe(file) => file.read(buffer),
+            Source::File(file) => file.read(buffer),
+            Source::Pipe(pipe) => pipe.read(buffer),
             Source::Udp(input) => {
                 return Ok(if input.read(clock, take) {
                     Bytes::Some

@@ -4,21 +4,21 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::net::UdpSocket;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use anabranch_net::Clock;
+use anabranch_net::system::{Feature, ensure_has};
 use anabranch_terminal::files::installed;
 use anabranch_terminal::print;
+use anabranch_terminal::system::{ask_to_end, in_own_group};
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::claimed::Claim;
+use crate::pipes;
 
 /// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
 const HAS_WORKED: Duration = Duration::from_secs(5);
@@ -93,6 +93,9 @@ impl Supervised {
         let Tool {
             program, package, ..
         } = tool;
+        if tool.output.is_some() {
+            ensure_has(Feature::InheritedSockets, purpose)?;
+        }
         let Some(path) = installed(program) else {
             bail!(
                 "{purpose} needs the program {program}, which is not installed (Debian: {package})"
@@ -132,8 +135,8 @@ impl Drop for Supervised {
         let mut state = self.shared.lock();
         state.is_over = true;
         self.shared.bell.notify_all();
-        if let Some(child) = &state.child {
-            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        if let Some(child) = &mut state.child {
+            ask_to_end(child);
         }
         let waits = |state: &mut State| state.child.is_some();
         let grace = GRACE.to_std();
@@ -357,18 +360,12 @@ impl Line {
     /// Starts the command, and returns its lines. With `output`, standard output goes there.
     fn spawn(&self, output: Option<&UdpSocket>) -> io::Result<(Child, PipeReader)> {
         let (said, says) = io::pipe()?;
-        let output: OwnedFd = match output {
-            Some(output) => output.try_clone()?.into(),
-            None => says.try_clone()?.into(),
-        };
-        let child = Command::new(&self.program)
-            .args(&self.arguments)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(says)
-            // Ctrl-C reaches this program alone, which then ends its tools.
-            .process_group(0)
-            .spawn()?;
+        let output = pipes::output_for(output, &says)?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::null());
+        command.stdout(output).stderr(says);
+        // Ctrl-C reaches this program alone, which then ends its tools.
+        let child = in_own_group(&mut command).spawn()?;
         Ok((child, said))
     }
 }
@@ -384,6 +381,7 @@ mod real_time_tests {
     use super::tests::shell;
     use super::*;
     use anabranch_terminal::stop::Stop;
+    use rustix::process::Pid;
 
     #[test]
     fn a_tool_that_ends_is_started_again_and_the_last_one_ends_with_its_owner() {

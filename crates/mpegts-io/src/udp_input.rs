@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_net::Clock;
+use anabranch_net::system::{AsFd, BorrowedFd};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::SYNC_BYTE;
 use anyhow::Context;
@@ -317,8 +317,9 @@ impl ArrivalPace {
     }
 }
 
-impl AsFd for UdpInput {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl UdpInput {
+    /// Returns the socket to wait for.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }

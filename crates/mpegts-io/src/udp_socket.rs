@@ -3,9 +3,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use anabranch_net::system::interface_index;
 use anabranch_terminal::print;
 use anyhow::{Context, anyhow, bail, ensure};
-use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
 use super::udp_url::{Direction, UdpUrl};
@@ -48,9 +48,9 @@ impl<'a> LocalSide<'a> {
     /// Returns the index of the interface; `None` if the URL names none.
     fn index(&self, socket: &Socket) -> anyhow::Result<Option<u32>> {
         if let Some(name) = self.interface {
-            return match name_to_index(socket, name) {
-                Ok(index) => Ok(Some(index)),
-                Err(_) => Err(self.unknown(&format!("no network interface {name:?}"))),
+            return match interface_index(socket, name) {
+                Some(index) => Ok(Some(index)),
+                None => Err(self.unknown(&format!("no network interface {name:?}"))),
             };
         }
         let Some(address) = self.address else {

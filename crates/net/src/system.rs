@@ -43,13 +43,16 @@ use rustix::event::{Nsecs, Timespec};
 /// Borrowed and owned sockets, and files where the system can wait for them too.
 pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub use family::is_gone;
 pub use family::{
-    LocalAddresses, LocalStream, allow_owner_alone, open_without_waiting, stream_pair,
+    LocalAddresses, LocalStream, allow_owner_alone, open_file_itself, open_without_waiting,
+    stream_pair,
 };
 #[cfg(feature = "testing")]
 pub(crate) use family::{NO_DEVICE, NOT_PERMITTED};
-pub(crate) use family::{is_connecting, is_gone, is_message_too_long, is_unreachable};
+pub(crate) use family::{is_connecting, is_message_too_long, is_unreachable};
 pub use feature::{Feature, Lack, MissingFeature, ensure_has, lacks};
+pub use here::interface_index;
 pub(crate) use here::{
     KNOWS_INTERFACES_BY_NAME, Watch, bind_device, coalesce, refuse_coalescing,
     request_exact_timers, set_mark, share_port,

@@ -3,19 +3,17 @@
 
 use core::time::Duration as StdDuration;
 use std::collections::{BTreeSet, VecDeque};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use anabranch_net::Clock;
-use anabranch_terminal::files::installed;
 use anabranch_terminal::print;
+use anabranch_terminal::system::{end_group, in_own_group, shell};
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::stream_event::{Listeners, TimedEvent};
 
@@ -177,8 +175,7 @@ impl Runner {
             let is_late = now.saturating_since(*started_at) >= longest;
             if is_late {
                 print::warn("--on-event: a command takes too long and is killed");
-                let group = Pid::from_child(child);
-                let _ = kill_process_group(group, Signal::KILL);
+                end_group(child);
                 let _ = child.wait();
             }
             !is_late
@@ -208,22 +205,8 @@ impl Runner {
         command.env("ANABRANCH_PATH_NUMBER", number);
         // Standard output may carry video. The process group is the unit that is killed.
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.process_group(0).spawn()
+        in_own_group(&mut command).spawn()
     }
-}
-
-/// Returns a shell for a command. With `setpriv`, the kernel ends it together with its starting
-/// thread, even if this program is killed. An outer shell then ends all of its children.
-fn shell(command: &str) -> Command {
-    const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
-    let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]);
-        return shell;
-    };
-    let mut shell = Command::new(setpriv);
-    shell.args(["--pdeathsig", "TERM", "sh", "-c", WITH_ALL, "sh", command]);
-    shell
 }
 
 // Needs a clock: real programs are started and ended.

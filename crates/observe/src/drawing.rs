@@ -7,17 +7,16 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anabranch_net::Clock;
+use anabranch_net::system::{Feature, LocalStream, ensure_has, lacks, stream_pair};
+use anabranch_terminal::system::{hand_over_stream, limit_this_process};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::decoder::H264Decoder;
 use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
 use anyhow::{Context, ensure};
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Name of the hidden command.
 pub const COMMAND: &str = "draw-key-frame";
@@ -33,11 +32,13 @@ const MAX_PICTURE_BYTES: usize = 4 << 20;
 /// Returns the picture of a unit, if it has one and the process decodes it in time.
 pub(super) fn draw(clock: &Clock, unit: &[u8]) -> Option<Vec<u8>> {
     let deadline = clock.now() + Duration::from_secs(MAX_SECONDS);
-    let (mut ours, its) = UnixStream::pair().ok()?;
-    let its = OwnedFd::from(its);
+    if lacks(Feature::ProcessLimits).is_some() {
+        return None;
+    }
+    let (mut ours, its) = stream_pair().ok()?;
     let mut command = Command::new(program()?);
     command.arg(COMMAND).env_clear();
-    command.stdin(its.try_clone().ok()?).stdout(its);
+    hand_over_stream(&mut command, its).ok()?;
     // Error messages about an untrusted picture are of no use.
     let mut child = command.stderr(Stdio::null()).spawn().ok()?;
     // The command also holds the other end.
@@ -58,7 +59,7 @@ fn program() -> Option<PathBuf> {
 }
 
 fn exchange(
-    stream: &mut UnixStream,
+    stream: &mut LocalStream,
     unit: &[u8],
     clock: &Clock,
     deadline: Instant,
@@ -94,19 +95,8 @@ fn exchange(
 /// # Errors
 /// The unit has no H.264 picture, or a limit cannot be set.
 pub fn run() -> anyhow::Result<()> {
-    let limits = [
-        (Resource::As, MAX_MEMORY_BYTES),
-        (Resource::Cpu, MAX_SECONDS),
-        (Resource::Fsize, 0),
-        (Resource::Nofile, 0),
-        (Resource::Nproc, 0),
-    ];
-    for (resource, most) in limits {
-        let mut limit = getrlimit(resource);
-        let most = limit.maximum.map_or(most, |maximum| maximum.min(most));
-        (limit.current, limit.maximum) = (Some(most), Some(most));
-        setrlimit(resource, limit).context("cannot set a limit")?;
-    }
+    ensure_has(Feature::ProcessLimits, COMMAND)?;
+    limit_this_process(MAX_MEMORY_BYTES, MAX_SECONDS).context("cannot set a limit")?;
     let mut unit = Vec::new();
     io::stdin().lock().read_to_end(&mut unit)?;
     let coded = PictureExtractor::new().extract(&unit);

@@ -31,6 +31,10 @@ mod qlog;
 mod recordings;
 pub mod sampler;
 mod server;
+#[cfg(unix)]
+pub mod service;
+#[cfg(not(unix))]
+#[path = "service/none.rs"]
 pub mod service;
 mod stats;
 pub mod status;

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration as StdDuration, UNIX_EPOCH};
 
+use anabranch_net::system::open_file_itself;
 use anabranch_terminal::files::{GAPS_ENDING, gaps_path};
-use rustix::fs::OFlags;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -114,11 +113,8 @@ impl Recordings {
         if is_of_gaps {
             path = gaps_path(&path);
         }
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits() as i32)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        let file = open_file_itself(options.read(true)).open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_file() {
             Ok((file, metadata.len()))
@@ -223,7 +219,9 @@ fn visit(
             found.push(Recording {
                 name,
                 bytes: metadata.len(),
-                changed_at: u64::try_from(metadata.mtime()).unwrap_or(0),
+                changed_at: changed
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |age| age.as_secs()),
                 is_growing: age.is_ok_and(|age| age < GROWS),
                 gaps: 0,
                 path,

@@ -11,7 +11,10 @@ use unix as here;
 #[cfg(windows)]
 use windows as here;
 
-pub use here::{ask_to_end, end_group, forbid_core_dumps, in_own_group};
+pub use here::{
+    ask_to_end, end_group, forbid_core_dumps, hand_over_stream, in_own_group, limit_this_process,
+    shell,
+};
 pub(crate) use here::{
     check_unshared, is_error_output, is_error_output_a_file, make_private_folder, on_reopen_signal,
     on_signals,

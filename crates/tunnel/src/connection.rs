@@ -19,6 +19,7 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 /// Maximum bytes that a socket holds beyond those in flight. Otherwise the system fills its whole
 /// send buffer, some 4 MB, for a peer that does not read. The limit costs no throughput, since it
 /// does not cover bytes in flight. HTTP/2 servers use the same value (chosen).
+#[cfg(any(target_os = "linux", target_os = "android"))]
 const MAX_UNSENT_BYTES: u32 = 128 << 10;
 /// Send and receive buffers of a narrow connection; Linux counts twice as much. At a round trip of
 /// 20 ms they carry some 50 Mbit/s.

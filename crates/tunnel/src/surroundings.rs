@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::network::Network;
+use if_addrs::IfAddr;
+
+use crate::reach::Network;
 
 /// Table of IPv4 routes: those of all routing tables, with scope and type.
 const IPV4_ROUTES: &str = "/proc/net/fib_trie";
@@ -29,19 +31,13 @@ impl Surroundings {
     /// The operating system does not list them.
     pub fn read() -> io::Result<Self> {
         let mut found = Surroundings::default();
-        for interface in nix::ifaddrs::getifaddrs()? {
-            let ip_of = |address: Option<nix::sys::socket::SockaddrStorage>| {
-                let address = address?;
-                let ipv4 = address.as_sockaddr_in().map(|ipv4| IpAddr::V4(ipv4.ip()));
-                ipv4.or_else(|| Some(IpAddr::V6(address.as_sockaddr_in6()?.ip())))
-            };
-            let Some(address) = ip_of(interface.address) else {
-                continue;
+        for interface in if_addrs::get_if_addrs()? {
+            let (address, mask): (IpAddr, IpAddr) = match interface.addr {
+                IfAddr::V4(own) => (own.ip.into(), own.netmask.into()),
+                IfAddr::V6(own) => (own.ip.into(), own.netmask.into()),
             };
             found.own.push(Network::of_one(address));
-            if let Some(mask) = ip_of(interface.netmask) {
-                found.add_neighbours(Network::masked(address, mask));
-            }
+            found.add_neighbours(Network::masked(address, mask));
         }
         if cfg!(target_os = "linux") {
             // A kernel without one of the two has none of its routes.

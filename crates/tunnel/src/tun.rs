@@ -16,10 +16,20 @@
 //! | `device.rs` | the interface |
 //! | `client.rs`, `server.rs` | the tasks of proxy and server |
 //! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
+//! | `no_host.rs` | their absence on other systems than Linux |
+
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "other systems make no interfaces")
+)]
 
 pub mod address;
 pub mod client;
 mod device;
+#[cfg(target_os = "linux")]
+pub mod host;
+#[cfg(not(target_os = "linux"))]
+#[path = "tun/no_host.rs"]
 pub mod host;
 pub mod message;
 pub mod packet;

@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
+use crate::system;
 use anabranch_emu::{LinkDirection, Relay};
 use anabranch_link::{LinkChange, LossModel};
 use anabranch_observe::http::{Answer, Answerer, text};
@@ -17,7 +18,6 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::ORIGIN;
 use hyper::{Method, Request, StatusCode};
-use rustix::event::{PollFd, PollFlags, poll};
 
 pub(crate) const CONTROL_HELP: &str = "
 While it runs, lines on standard input change the network:
@@ -31,8 +31,6 @@ and how many were lost.";
 
 /// Maximum length of a request or line. Chosen: room for a thousand changes.
 const MAX_BYTES: usize = 64 << 10;
-/// Interval at which a program in the background checks whether it has the terminal again.
-const BACKGROUND_PAUSE: StdDuration = StdDuration::from_millis(250);
 
 /// A change of a route.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +81,7 @@ impl Changes {
 
     fn read_lines(&self) {
         let mut input = std::io::BufReader::new(std::io::stdin());
-        while wait_for_foreground() {
+        while system::wait_for_foreground(&std::io::stdin()) {
             let mut line = Vec::new();
             let read = (&mut input)
                 .take(MAX_BYTES as u64)
@@ -222,25 +220,6 @@ fn share(text: &str) -> Option<f64> {
         None => text.parse().ok()?,
     };
     (0.0..=1.0).contains(&share).then_some(share)
-}
-
-/// Waits until standard input can be read. While another job has the terminal, reading it would
-/// stop this program (SIGTTIN). Returns false if it cannot be waited for.
-fn wait_for_foreground() -> bool {
-    let input = std::io::stdin();
-    if !input.is_terminal() {
-        return true;
-    }
-    loop {
-        if poll(&mut [PollFd::new(&input, PollFlags::IN)], None).is_err() {
-            return false;
-        }
-        match rustix::termios::tcgetpgrp(&input) {
-            Ok(group) if group == rustix::process::getpgrp() => return true,
-            Ok(_) => std::thread::park_timeout(BACKGROUND_PAUSE),
-            Err(_) => return false,
-        }
-    }
 }
 
 /// The source of answers of `--control`.

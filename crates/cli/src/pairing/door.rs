@@ -7,12 +7,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::system::{self, Hold};
+use anabranch_net::system::allow_owner_alone;
 use anabranch_secure::PublicKey;
 use anyhow::{Context, anyhow, ensure};
-use rustix::fs::{FlockOperation, flock};
 
 /// End of the file's name, behind that of the list.
 const ENDING: &str = ".door";
@@ -37,6 +37,7 @@ pub(crate) struct Door {
 pub(crate) struct OpenDoor {
     file: File,
     path: PathBuf,
+    _hold: Hold,
 }
 
 /// Returns a path with `ending` behind its name.
@@ -56,11 +57,15 @@ impl Door {
         let path = beside(list, ENDING);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = options.mode(0o600).open(&path)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let file = allow_owner_alone(&mut options).open(&path)?;
+        let Some(hold) = system::hold(&file, &path) else {
             return Ok(None);
-        }
-        let mut open = OpenDoor { file, path };
+        };
+        let mut open = OpenDoor {
+            file,
+            path,
+            _hold: hold,
+        };
         open.write(self)?;
         Ok(Some(open))
     }
@@ -79,7 +84,7 @@ impl Door {
             )
         };
         let file = File::open(&path).with_context(absent)?;
-        let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        let is_held = system::is_held(&file, &path);
         ensure!(is_held, "{}", absent());
         let mut text = String::new();
         file.take(MAX_BYTES).read_to_string(&mut text)?;

@@ -1,9 +1,8 @@
 //! The file by which `anabranch pair` hands a code to a running program: one for each code, beside
 //! the list of peers, for its owner alone.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::PairingCode;
@@ -13,6 +12,7 @@ use jiff::Timestamp;
 
 use super::door::beside;
 use crate::allowed::StreamName;
+use crate::system;
 
 /// Part of the file's name between that of the list and random characters.
 const MIDDLE: &str = ".invited-";
@@ -61,13 +61,9 @@ impl Invitation {
         let folder = list.parent().filter(|folder| *folder != Path::new(""));
         let mut file = tempfile::Builder::new()
             .prefix(prefix)
-            .permissions(Permissions::from_mode(0o600))
             .tempfile_in(folder.unwrap_or(Path::new(".")))
             .with_context(context)?;
-        let (uid, gid) = (owner.uid(), owner.gid());
-        if file.as_file().metadata().with_context(context)?.uid() != uid {
-            chown(file.path(), Some(uid), Some(gid)).with_context(context)?;
-        }
+        system::give_to_owner_of(&owner, file.as_file(), file.path()).with_context(context)?;
         let name = self.name.as_ref().map_or("", StreamName::as_str);
         // A program that reads only a part of the file waits for the rest: the line of the code is
         // the last one.
@@ -100,8 +96,7 @@ impl Invitation {
     /// It cannot be read, is open to others, or is not whole.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Invitation> {
         let file = File::open(path)?;
-        let mode = file.metadata()?.mode();
-        let is_private = mode & 0o077 == 0;
+        let is_private = system::is_private(&file.metadata()?);
         let mut text = String::new();
         file.take(MAX_BYTES).read_to_string(&mut text)?;
         let line = |name: &str| {

@@ -7,10 +7,10 @@
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anabranch_mpegts_io::{ForCallers, ForeignName, InputName};
+use anabranch_net::system::allow_owner_alone;
 use anabranch_secure::PairingCode;
 use anabranch_terminal::files::make_private_folder;
 use anabranch_terminal::print;
@@ -183,7 +183,8 @@ pub(super) fn with_passphrase(
     make_private_folder(folder).with_context(context)?;
     if !file.exists() {
         let mut private = OpenOptions::new();
-        let made = private.write(true).create_new(true).mode(0o600).open(&file);
+        private.write(true).create_new(true);
+        let made = allow_owner_alone(&mut private).open(&file);
         let text = PairingCode::generate().to_text();
         made.with_context(context)?
             .write_all(text.as_bytes())

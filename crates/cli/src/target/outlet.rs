@@ -1,13 +1,18 @@
 //! Destinations of targets: lines of JSON, and OBS.
 
+#[cfg(not(unix))]
+#[path = "outlet/no_unix_socket.rs"]
+mod unix_socket;
+#[cfg(unix)]
+mod unix_socket;
+
 use core::str::FromStr;
-use core::time::Duration as StdDuration;
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
 
+use anabranch_net::system::{Feature, ensure_has};
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::target_filter::TargetFilter;
@@ -15,13 +20,12 @@ use anyhow::Context;
 
 use super::{LOOK_INTERVAL, Look, Obs, Target, wait};
 use crate::command_line::socket_addr;
+use unix_socket::UnixSocket;
 
 /// Time between repetitions of UDP datagrams. They may be lost, and listeners may start late.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between attempts to reach a socket.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after which a reader that takes nothing is disconnected.
-const PATIENCE: StdDuration = StdDuration::from_millis(500);
 
 /// Value of `--target-to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,8 @@ impl FromStr for TargetName {
             return Ok(TargetName::StandardOutput);
         }
         if let Some(path) = after("unix:") {
+            let has = ensure_has(Feature::UnixSockets, format_args!("unix:{path}"));
+            has.map_err(|missing| missing.to_string())?;
             return Ok(TargetName::Unix(path.into()));
         }
         if let Some(address) = after("udp://") {
@@ -128,37 +134,6 @@ enum Channel {
     Udp(UdpSocket, SocketAddr),
     /// A connected socket.
     Encoder(UdpSocket),
-}
-
-#[derive(Debug)]
-enum UnixSocket {
-    Stream(UnixStream),
-    Datagram(UnixDatagram),
-}
-
-impl UnixSocket {
-    /// Connects to a socket of either type.
-    fn connect(path: &Path) -> std::io::Result<UnixSocket> {
-        match UnixStream::connect(path) {
-            Ok(stream) => {
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Ok(UnixSocket::Stream(stream))
-            }
-            Err(stream_error) => {
-                let socket = UnixDatagram::unbound()?;
-                socket.connect(path).map_err(|_| stream_error)?;
-                socket.set_write_timeout(Some(PATIENCE))?;
-                Ok(UnixSocket::Datagram(socket))
-            }
-        }
-    }
-
-    fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
-        match self {
-            UnixSocket::Stream(stream) => stream.write_all(line),
-            UnixSocket::Datagram(socket) => socket.send(line).map(|_| ()),
-        }
-    }
 }
 
 impl Lines {
@@ -250,7 +225,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixDatagram, UnixListener};
 
     use anabranch_units::DataRate;
 

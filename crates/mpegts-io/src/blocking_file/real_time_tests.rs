@@ -1,5 +1,6 @@
 use super::*;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 
 #[test]
 fn a_reader_that_sleeps_holds_nobody_up_that_was_stopped() {

@@ -1,14 +1,15 @@
 //! Sockets of the links.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anabranch_core::PathId;
+use anabranch_net::system::is_gone;
 use anabranch_net::{ClientPath, Event, LinkCap, PlainSocket, Remote, Surroundings};
 use anabranch_srtla::{LinkId, LinkOptions};
 use anabranch_units::{Duration, Instant};
-use rustix::io::Errno;
 
 /// Interval at which an absent interface or address is checked. Chosen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -132,14 +133,15 @@ impl Port {
         let Err(error) = socket.send(datagram) else {
             return;
         };
-        match Errno::from_io_error(&error) {
-            Some(Errno::NODEV | Errno::NXIO | Errno::ADDRNOTAVAIL) => {
-                self.socket = None;
-                self.look_at = Instant::ZERO;
-            }
+        if is_gone(&error) {
+            self.socket = None;
+            self.look_at = Instant::ZERO;
+        } else if matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset
+        ) {
             // An earlier datagram found no receiver.
-            Some(Errno::CONNREFUSED) => return,
-            _ => {}
+            return;
         }
         self.unsent += 1;
         self.last_error = Some(error.to_string());

@@ -25,6 +25,8 @@ pub enum Feature {
     FileModes,
     /// Decoding of untrusted pictures in a process with limits: thumbnails.
     ProcessLimits,
+    /// Helper programs that write datagrams to a socket: `rtmp://` inputs and `--encode`.
+    InheritedSockets,
     /// A check that a datagram on loopback comes from this user.
     SourceUser,
     /// A queue of the kernel's own for each peer of a receiver.
@@ -35,7 +37,7 @@ pub enum Feature {
 
 impl Feature {
     /// All features.
-    pub const ALL: [Feature; 12] = [
+    pub const ALL: [Feature; 13] = [
         Feature::Tun,
         Feature::Namespaces,
         Feature::KernelControllers,
@@ -45,6 +47,7 @@ impl Feature {
         Feature::Marks,
         Feature::FileModes,
         Feature::ProcessLimits,
+        Feature::InheritedSockets,
         Feature::SourceUser,
         Feature::Lanes,
         Feature::KernelTimestamps,
@@ -87,8 +90,13 @@ impl Feature {
                 "keep keys in a folder of your own, which other users cannot open",
             ),
             Feature::ProcessLimits => (
-                [true, false, false],
-                "the dashboard's live picture needs no decoder here",
+                [true, true, false],
+                "watch the live picture instead: a browser decodes it",
+            ),
+            Feature::InheritedSockets => (
+                [true, true, false],
+                "let ffmpeg or OBS send to srt://127.0.0.1:PORT or udp://127.0.0.1:PORT, and name \
+                 that as the input",
             ),
             Feature::SourceUser => (
                 [true, false, false],

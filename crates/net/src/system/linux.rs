@@ -25,6 +25,11 @@ pub(crate) fn bind_device(
     socket.bind_device(Some(name.as_bytes()))
 }
 
+/// Returns the index of the interface with this name.
+pub fn interface_index(socket: &socket2::Socket, name: &str) -> Option<u32> {
+    rustix::net::netdevice::name_to_index(socket, name).ok()
+}
+
 /// Marks a socket's packets (`SO_MARK`).
 pub(crate) fn set_mark(socket: &socket2::Socket, mark: u32) -> io::Result<()> {
     socket.set_mark(mark)

@@ -25,6 +25,13 @@ pub(crate) fn bind_device(
     }
 }
 
+/// Returns the index of the interface with this name, if it has an address.
+pub fn interface_index(_socket: &socket2::Socket, name: &str) -> Option<u32> {
+    let interfaces = if_addrs::get_if_addrs().ok()?;
+    let found = interfaces.iter().find(|found| found.name == name)?;
+    found.index
+}
+
 /// Refuses: packets have no marks here.
 pub(crate) fn set_mark(_: &socket2::Socket, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

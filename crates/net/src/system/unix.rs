@@ -38,13 +38,18 @@ pub fn open_without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(OFlags::NONBLOCK.bits() as i32)
 }
 
+/// Makes opening fail if the path is a link, and return at once if it is a named pipe.
+pub fn open_file_itself(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+}
+
 /// Returns whether the error of a connect says that it goes on.
 pub(crate) fn is_connecting(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::INPROGRESS)
 }
 
 /// Returns whether a socket's interface or address has gone.
-pub(crate) fn is_gone(error: &io::Error) -> bool {
+pub fn is_gone(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::NODEV | Errno::NXIO | Errno::ADDRNOTAVAIL)

@@ -6,6 +6,7 @@ mod local_address;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::windows::fs::OpenOptionsExt;
 use std::sync::Once;
 
 use rustix::fd::BorrowedFd;
@@ -58,6 +59,12 @@ pub fn open_without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
+/// Opens a link itself instead of its target (`FILE_FLAG_OPEN_REPARSE_POINT`). It is no file then.
+pub fn open_file_itself(options: &mut OpenOptions) -> &mut OpenOptions {
+    const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+    options.custom_flags(OPEN_REPARSE_POINT)
+}
+
 /// Lets a socket's datagrams leave by an interface (`IP_UNICAST_IF`, `IPV6_UNICAST_IF`), which
 /// everybody may do.
 pub(crate) fn bind_device(
@@ -68,6 +75,13 @@ pub(crate) fn bind_device(
 ) -> io::Result<()> {
     let index = index.ok_or(io::ErrorKind::AddrNotAvailable)?;
     calls::set_unicast_interface(socket, index, remote.is_ipv6())
+}
+
+/// Returns the index of the interface with this name, if it has an address.
+pub fn interface_index(_socket: &socket2::Socket, name: &str) -> Option<u32> {
+    let interfaces = if_addrs::get_if_addrs().ok()?;
+    let found = interfaces.iter().find(|found| found.name == name)?;
+    found.index
 }
 
 /// Refuses: packets have no marks here.
@@ -101,7 +115,7 @@ pub(crate) fn is_connecting(error: &io::Error) -> bool {
 }
 
 /// Returns whether a socket's interface or address has gone.
-pub(crate) fn is_gone(error: &io::Error) -> bool {
+pub fn is_gone(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::ADDRNOTAVAIL)
 }
 

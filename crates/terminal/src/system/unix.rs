@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,6 +18,7 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::files::installed;
 use crate::stop::Stop;
 
 /// Meaning of the signal for this program.
@@ -157,9 +159,54 @@ pub fn forbid_core_dumps() {
     let _ = setrlimit(Resource::Core, limit);
 }
 
+/// Limits memory and processor time of this process, and forbids files and other processes.
+///
+/// # Errors
+/// The system refuses a limit.
+pub fn limit_this_process(memory_bytes: u64, seconds: u64) -> io::Result<()> {
+    let limits = [
+        (Resource::As, memory_bytes),
+        (Resource::Cpu, seconds),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, 0),
+        (Resource::Nproc, 0),
+    ];
+    for (resource, most) in limits {
+        let mut limit = getrlimit(resource);
+        let most = limit.maximum.map_or(most, |maximum| maximum.min(most));
+        (limit.current, limit.maximum) = (Some(most), Some(most));
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+/// Makes a stream standard input and output of a program.
+///
+/// # Errors
+/// The system has no descriptors left.
+pub fn hand_over_stream(command: &mut Command, stream: LocalStream) -> io::Result<()> {
+    let stream = OwnedFd::from(stream);
+    command.stdin(stream.try_clone()?).stdout(stream);
+    Ok(())
+}
+
 /// Starts a program outside this one's process group: Ctrl-C then reaches this program alone.
 pub fn in_own_group(command: &mut Command) -> &mut Command {
     command.process_group(0)
+}
+
+/// Returns a shell for a command. With `setpriv`, the kernel ends it together with its starting
+/// thread, even if this program is killed. An outer shell then ends all of its children.
+pub fn shell(command: &str) -> Command {
+    const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
+    let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        return shell;
+    };
+    let mut shell = Command::new(setpriv);
+    shell.args(["--pdeathsig", "TERM", "sh", "-c", WITH_ALL, "sh", command]);
+    shell
 }
 
 /// Asks a program to end (SIGTERM).

@@ -81,9 +81,33 @@ pub(crate) fn check_unshared(_real: &Path) -> anyhow::Result<()> {
 /// Does nothing: Windows writes dumps only where its administrator asked for them.
 pub fn forbid_core_dumps() {}
 
+/// Refuses: there are no such limits.
+///
+/// # Errors
+/// Always.
+pub fn limit_this_process(_memory_bytes: u64, _seconds: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Refuses: a program cannot have a socket as standard input.
+///
+/// # Errors
+/// Always.
+pub fn hand_over_stream(_command: &mut Command, _stream: LocalStream) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Starts a program outside this one's process group: Ctrl-C then reaches this program alone.
 pub fn in_own_group(command: &mut Command) -> &mut Command {
     command.creation_flags(NEW_PROCESS_GROUP)
+}
+
+/// Returns a shell for a command. The command goes on if this program is killed.
+pub fn shell(command: &str) -> Command {
+    let mut shell = Command::new("cmd");
+    // The shell parses the line itself.
+    shell.arg("/C").raw_arg(command);
+    shell
 }
 
 /// Ends a program, since there is no signal that asks.

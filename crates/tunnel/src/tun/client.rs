@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anabranch_net::DatagramChannel;
 use anabranch_terminal::print;
 use bytes::Bytes;
-use rustix::io::Errno;
 
 use super::address::InnerAddress;
-use super::device::Device;
+use super::device::{Device, is_deleted};
 use super::message::{self, Message, OfEach, Verdict, index_of};
 use super::packet;
 use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
@@ -139,7 +138,7 @@ impl ClientEnd {
             match self.interface.device.recv(&mut buffer).await {
                 Ok(length) => self.forward(&buffer[..length]),
                 // It was deleted at the end of `--default-route`.
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::BADFD) => return,
+                Err(error) if is_deleted(&error) => return,
                 Err(error) => {
                     let name = &self.interface.device.name;
                     print::note(format_args!("--tun {name}: {error}"));

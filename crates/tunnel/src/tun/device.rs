@@ -2,6 +2,7 @@
 
 use std::io;
 
+use anabranch_net::system::{Feature, ensure_has};
 use anabranch_terminal::print;
 use anyhow::{Context, bail};
 
@@ -46,6 +47,7 @@ impl Device {
         let Some(name) = options.name.clone() else {
             return Ok(None);
         };
+        ensure_has(Feature::Tun, format_args!("--tun {name}"))?;
         if std::path::Path::new("/sys/class/net").join(&name).exists() {
             bail!(
                 "--tun {name}: there is an interface of that name already \
@@ -84,7 +86,21 @@ impl Device {
     }
 }
 
+/// Returns whether the interface was deleted.
+#[cfg(target_os = "linux")]
+pub(super) fn is_deleted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    Errno::from_io_error(error) == Some(Errno::BADFD)
+}
+
+/// Returns false: there are no interfaces.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_deleted(_: &io::Error) -> bool {
+    false
+}
+
 /// Returns advice about an error, if it is known.
+#[cfg(target_os = "linux")]
 fn cause(error: &io::Error) -> Option<&'static str> {
     use rustix::io::Errno;
     let number = error.raw_os_error()?;
@@ -96,6 +112,12 @@ fn cause(error: &io::Error) -> Option<&'static str> {
         Errno::BUSY => Some("another program has it"),
         _ => None,
     }
+}
+
+/// Returns none: the error itself says what to do.
+#[cfg(not(target_os = "linux"))]
+fn cause(_: &io::Error) -> Option<&'static str> {
+    None
 }
 
 #[cfg(target_os = "linux")]
@@ -166,6 +188,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn errors_say_what_to_do() {
         use rustix::io::Errno;
