@@ -3,7 +3,8 @@
 # each step. All steps run although one fails.
 #
 #     scripts/test.sh            all steps
-#     scripts/test.sh STEP…      some of them: format, lint, build, test, python, real-time
+#     scripts/test.sh STEP…      some of them: format, lint, systems, build, test, python,
+#                                real-time
 #
 # TIMES names a file to which the times are appended.
 #
@@ -15,7 +16,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-readonly steps=(format lint build test python real-time)
+readonly steps=(format lint systems build test python real-time)
 readonly features=anabranch-cli/demo,anabranch-cli/emulate
 cargo=${CARGO:-cargo}
 log=$(mktemp)
@@ -76,6 +77,11 @@ run_format() {
 
 run_lint() {
     "$cargo" clippy --workspace --features $features --all-targets -- -D warnings
+}
+
+# Windows and macOS.
+run_systems() {
+    CARGO=$cargo scripts/check-systems.sh
 }
 
 # The tests' output goes through a pipe, the build's progress to the terminal.

@@ -48,6 +48,7 @@ mod tests {
             let expected = match place {
                 Place::Feature(feature) => format!("without the cargo feature `{feature}`"),
                 Place::Program(program) => format!("`{name}` is a command of {program}"),
+                Place::System(_) => unreachable!("they have their options here, too"),
             };
             assert!(message.ends_with(&expected), "{message}");
         }

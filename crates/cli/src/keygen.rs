@@ -255,8 +255,12 @@ where
 mod tests {
     use std::fs::OpenOptions;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+
+    use rustix::process::geteuid;
 
     use super::*;
+    use crate::system::{check_mode, check_owner};
 
     #[test]
     fn a_written_key_reads_back_and_is_its_owners_alone() {

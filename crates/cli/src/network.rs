@@ -97,5 +97,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run(_: &Arguments) -> anyhow::Result<()> {
-    anyhow::bail!("`link` needs Linux: use `anabranch emulate` for programs that speak UDP")
+    use anabranch_net::system::{Feature, ensure_has};
+    Ok(ensure_has(Feature::Namespaces, "`link`")?)
 }

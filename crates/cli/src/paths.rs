@@ -34,7 +34,7 @@ pub(crate) struct PathArguments {
     #[arg(long, value_name = "INTERFACE|ADDRESS[,OPTION…]")]
     via: Vec<ViaArgument>,
     /// Folder for the counts of bytes on paths with a cap [default: $XDG_STATE_HOME/anabranch, or
-    /// ~/.local/state/anabranch].
+    /// ~/.local/state/anabranch; on Windows %LOCALAPPDATA%/anabranch].
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// If no path has had an answer by UDP for 3 s, the same datagrams are also sent by TCP. They

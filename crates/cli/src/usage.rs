@@ -231,11 +231,19 @@ fn carried_bytes(path: &PathSnapshot) -> u64 {
     counted.sent_bytes + counted.control_bytes + counted.received_bytes
 }
 
-/// Returns the folder of this program's state, by the XDG Base Directory Specification.
+/// Returns the folder of this program's state, by the XDG Base Directory Specification. On Windows
+/// it is in the user's local data.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = named("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.or_else(|| Some(Path::new(&named("HOME")?).join(".local/state")));
+    let of_system = || {
+        if cfg!(windows) {
+            named("LOCALAPPDATA").map(PathBuf::from)
+        } else {
+            Some(Path::new(&named("HOME")?).join(".local/state"))
+        }
+    };
+    let state = state.or_else(of_system);
     Some(state?.join("anabranch"))
 }
 

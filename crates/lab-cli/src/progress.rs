@@ -2,9 +2,6 @@
 
 use anabranch_units::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 
 /// Progress of the simulated time on a terminal; nothing is shown elsewhere.
 pub(crate) struct Progress {
@@ -32,8 +29,16 @@ impl Progress {
     }
 }
 
+/// Does nothing: the console ends the program before it could.
+#[cfg(not(unix))]
+fn clear_on_interrupt(_: &ProgressBar) {}
+
 /// Clears the line when the program is interrupted.
+#[cfg(unix)]
 fn clear_on_interrupt(bar: &ProgressBar) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
     // Without it, only the bar remains on the screen.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;

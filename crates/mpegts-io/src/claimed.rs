@@ -10,6 +10,10 @@ use std::net::SocketAddr;
 use std::process::Child;
 
 /// An input of a helper program.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "other systems hand over no sockets")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     /// Address at which the helper listens.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anabranch_net::system::{Feature, ensure_has};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -23,6 +24,8 @@ pub enum Place {
     Feature(&'static str),
     /// This other program has it.
     Program(&'static str),
+    /// It needs a feature that this operating system lacks.
+    System(Feature),
 }
 
 impl Missing {
@@ -35,6 +38,12 @@ impl Missing {
     /// Creates the entry of a command of another program.
     pub const fn of(name: &'static str, program: &'static str) -> Self {
         let place = Place::Program(program);
+        Missing { name, place }
+    }
+
+    /// Creates the entry of a command that needs a feature of the operating system.
+    pub const fn on_other_systems(name: &'static str, feature: Feature) -> Self {
+        let place = Place::System(feature);
         Missing { name, place }
     }
 }
@@ -54,6 +63,11 @@ pub fn explained(program: &str, missing: &[Missing], error: &clap::Error) -> Opt
             "{program}: this build is without `{name}`: it was built without the cargo feature \
              `{feature}`"
         ),
+        Place::System(feature) => {
+            let refused = ensure_has(feature, format_args!("`{name}`"));
+            let reason = refused.err().map(|missing| missing.to_string());
+            format!("{program}: {}", reason.unwrap_or_default())
+        }
         Place::Program(other) => format!("{program}: `{name}` is a command of {other}"),
     })
 }

@@ -1,9 +1,8 @@
 //! Changes of a network that `emulate` or `link` runs: lines on standard input, and HTTP.
 
 use std::fmt;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{BufRead, Read};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration as StdDuration;
 
 use crate::system;
 use anabranch_emu::{LinkDirection, Relay};

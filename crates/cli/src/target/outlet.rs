@@ -7,7 +7,7 @@ mod unix_socket;
 mod unix_socket;
 
 use core::str::FromStr;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::mpsc;

@@ -13,7 +13,12 @@ use super::address::InnerAddress;
 const MAX_NAME_BYTES: usize = 15;
 
 /// Parses an interface's name.
+///
+/// # Errors
+/// The system has no such interfaces, or no interface can have this name.
 pub fn name(text: &str) -> Result<String, String> {
+    ensure_has(Feature::Tun, "--tun").map_err(|missing| missing.to_string())?;
+    let is_taken_for_another = |byte: u8| matches!(byte, b'/' | b':' | b'%') || byte <= b' ';
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
         && !text
             .bytes()

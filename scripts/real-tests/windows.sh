@@ -1,0 +1,158 @@
+# The programs for Windows, compiled here and run by Wine.
+
+group windows beside
+needs windows x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64 wine=wine curl=curl ffmpeg=ffmpeg \
+    srt-live-transmit=srt-tools
+tests windows windows_starts_and_says_what_it_lacks windows_streams_over_two_paths \
+    windows_pairs_takes_srt_and_shows_it windows_simulates_the_same
+
+# Without codec and WebRTC, which take longer to compile than all else.
+build_windows() {
+    local target=x86_64-pc-windows-gnu cargo=${CARGO:-cargo}
+    if command -v rustup >/dev/null && ! rustup target add "$target"; then
+        echo "the target $target of Rust cannot be installed" >"$shared/windows.skipped"
+        return 1
+    fi
+    local options=(--target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/windows")
+    "$cargo" build "${options[@]}" --package anabranch-cli --no-default-features \
+        --features top,emulate --bin anabranch &&
+        "$cargo" build "${options[@]}" --package anabranch-lab-cli --bin anabranch-lab || return 1
+    mkdir -p "$shared/windows" || return 1
+    ln -sf "$(realpath "${CARGO_TARGET_DIR:-target}")/windows/$target"/debug/*.exe \
+        "$shared/windows/"
+    make_camera
+}
+
+# Makes a folder for Wine, which takes longer than any program.
+open_windows() {
+    export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml=" DISPLAY=
+    if ! timeout 120 wineboot --init >"$folder/wineboot.log" 2>&1; then
+        reason="Wine cannot make its folder: $(tail -n 1 "$folder/wineboot.log")"
+        return 1
+    fi
+    # It stays as long as the group, so that no program starts it.
+    wineserver --persistent=600
+}
+
+# windows ARGUMENT…: runs the program.
+windows() {
+    wine "$shared/windows/anabranch.exe" "$@"
+}
+
+# in_windows LOG ARGUMENT…: runs the program in the background.
+in_windows() {
+    local log=$1
+    shift
+    start "$log" wine "$shared/windows/anabranch.exe" "$@"
+}
+
+# ends_with CODE ARGUMENT…: whether the program ends so.
+ends_with() {
+    local expected=$1 code=0
+    shift
+    windows "$@" >"$folder/ended.log" 2>&1 </dev/null || code=$?
+    if [ "$code" -ne "$expected" ]; then
+        echo "anabranch $* has ended with the code $code instead of $expected"
+        return 1
+    fi
+}
+
+# stops_well PROCESS LOG: whether Ctrl-C ends it in order.
+stops_well() {
+    local code=0
+    kill -INT "$1"
+    await_that 10 "$2 has ended" has_ended "$1" || return 1
+    wait "$1" || code=$?
+    if [ "$code" -ne 0 ]; then
+        echo "$2 has ended with the code $code after Ctrl-C"
+        return 1
+    fi
+}
+
+has_ended() {
+    ! kill -0 "$1" 2>/dev/null || grep -q "^State:.*Z" "/proc/$1/status"
+}
+
+windows_starts_and_says_what_it_lacks() {
+    local began
+    windows --version >"$folder/version.log" || return 1
+    began=${EPOCHREALTIME/[.,]/}
+    windows --version >"$folder/version.log" || return 1
+    echo "        --version takes $(seconds_since "$began") s"
+    if ! allows awk -v s="$(seconds_since "$began")" 'BEGIN {exit s > 2}'; then
+        echo "that is more than 2 s"
+        return 1
+    fi
+    ends_with 0 --help && ends_with 2 --no-such-option && ends_with 2 recv || return 1
+    ends_with 1 keygen --output 'Z:\no\such\folder\a.key' || return 1
+    ends_with 2 proxy --tun ab0 --peer "$receiver_public" --to 127.0.0.1:7300 &&
+        grep -q -- "--tun does not work on Windows" "$folder/ended.log" || return 1
+    ends_with 2 send --target-to unix:target --peer "$receiver_public" --to 127.0.0.1:7300 - &&
+        grep -q "unix:target does not work on Windows" "$folder/ended.log" || return 1
+    ends_with 1 link "$shared/camera.ts"
+    grep -q "does not work on Windows" "$folder/ended.log" || return 1
+}
+
+# A film over two paths, by the interface's name and by an address. Its bytes arrive as they are.
+windows_streams_over_two_paths() {
+    local sent=$folder/film.ts
+    cp "$shared/camera.ts" "$sent"
+    (cd "$folder" && windows keygen --output win-send.key >win-send.pub &&
+        windows keygen --output win-recv.key >win-recv.pub) || return 1
+    local from to
+    from=$(tr -d '\r' <"$folder/win-send.pub") to=$(tr -d '\r' <"$folder/win-recv.pub")
+    in_windows recv recv --listen 127.0.0.1:7300 --key "$folder/win-recv.key" --allow "$from" \
+        "$folder/got.ts"
+    await recv 20 "listening" || return 1
+    in_windows send send --key "$folder/win-send.key" --peer "$to" --to 127.0.0.1:7300 \
+        --via 127.0.0.1 --via 127.0.0.1 "$sent"
+    await send 20 "path 0 .*: Active" && await send 20 "path 1 .*: Active" || return 1
+    wait "${processes[1]}" || return 1
+    wait "${processes[0]}" || return 1
+    cmp "$sent" "$folder/got.ts" || return 1
+}
+
+# A receiver without keys takes a sender by its link, and an encoder by SRT, and shows both.
+windows_pairs_takes_srt_and_shows_it() {
+    local link
+    in_windows recv recv --pair --listen 127.0.0.1:7301 --keep-listening \
+        --dashboard 127.0.0.1:9301 "$folder/paired.ts"
+    await recv 20 "anabranch://" || return 1
+    link=$(tr -d '\r' <"$folder/recv.log" | grep -o 'anabranch://[^ ]*' | head -n 1)
+    start send "$program" send --duration "3 s" test: "$link"
+    await recv 20 "connected" && wait "${processes[1]}" || return 1
+    await_that 10 "the dashboard answers" curl --silent --fail --output /dev/null \
+        http://127.0.0.1:9301/ || return 1
+    rests "$folder/paired.ts"
+    stops_well "${processes[0]}" recv || return 1
+    has_pictures "$folder/paired.ts" 60 || return 1
+    in_windows srt recv --listen "cam=srt://127.0.0.1:17301?mode=listener" "$folder/cam.ts"
+    await srt 20 "listening" || return 1
+    { camera 6 mpegts pipe:1; sleep 1; } |
+        timeout 20 srt-live-transmit -q -chunk:1316 file://con "srt://127.0.0.1:17301" || true
+    rests "$folder/cam.ts"
+    stops_well "${processes[2]}" srt && has_pictures "$folder/cam.ts" 130
+}
+
+# Twenty runs have the hashes of this system's program.
+windows_simulates_the_same() {
+    local scenario count=0 lab=${program%/*}/anabranch-lab options=(--seeds 4 --set "duration=5 s")
+    for scenario in two-paths three-paths cellular shared-bottleneck beside-tcp; do
+        "$lab" run "scenarios/$scenario.toml" "${options[@]}" >"$folder/here.log" 2>&1
+        wine "$shared/windows/anabranch-lab.exe" run "scenarios/$scenario.toml" "${options[@]}" \
+            2>&1 | tr -d '\r' >"$folder/there.log"
+        hashes here >"$folder/here"
+        if ! hashes there | cmp - "$folder/here"; then
+            echo "$scenario differs"
+            return 1
+        fi
+        count=$((count + $(wc -l <"$folder/here")))
+    done
+    echo "        $count runs have the same hashes"
+    [ "$count" -eq 20 ]
+}
+
+# hashes LOG: prints the hashes of a report.
+hashes() {
+    grep "^trace hash " "$folder/$1.log"
+}
