@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the files of a release in target/packages: static programs for x86-64 and arm64 with manual
 # pages and completions as .tar.gz and .deb, a container image, install.sh, the playground, an SBOM
-# and checksums.
+# and checksums. Where their compilers are, a .zip for Windows and a .tar.gz for macOS, too.
 #
-# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, installer,
-# playground, sbom, image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
+# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, windows, macos,
+# installer, playground, sbom, image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
 #
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
@@ -35,12 +35,12 @@ main() {
     esac
     if [ $# -eq 0 ]; then
         rm -rf "$output" "$stage"
-        set -- build pages archives packages installer playground sbom image sums try
+        set -- build pages archives packages windows macos installer playground sbom image sums try
     fi
     mkdir -p "$output" "$stage"
     for step in "$@"; do
         case $step in
-            build | pages | archives | packages | installer | playground | sbom | image | sums | try) ;;
+            build | pages | archives | packages | windows | macos | installer | playground | sbom | image | sums | try) ;;
             *) fail "unknown step $step" ;;
         esac
         echo "dist: $step"
@@ -197,6 +197,71 @@ package() {
     install -m 755 packaging/postinst packaging/postrm "$root/DEBIAN/"
     SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz "-z${COMPRESSION:-6}" \
         --build "$root" "$output/anabranch_${version/-/\~}_$debian.deb" >/dev/null
+}
+
+# The codec's C++ library is in the program. WebRTC is left out: its library does not build here.
+windows() {
+    local target=x86_64-pc-windows-gnu name=anabranch-$version-x86_64-windows
+    if ! command -v x86_64-w64-mingw32-g++ >/dev/null; then
+        skip windows "its compiler is missing (Debian: g++-mingw-w64-x86-64)"
+        return
+    fi
+    build_elsewhere build "$target" "-C link-arg=-static"
+    lay_out_elsewhere "$target" "$stage/$name" .exe packaging/windows
+    rm -f "$output/$name.zip"
+    (cd "$stage" && SOURCE_DATE_EPOCH=$epoch python3 - "$name" "../${output##*/}/$name.zip" <<'END'
+import os, pathlib, sys, time, zipfile
+folder, archive = pathlib.Path(sys.argv[1]), sys.argv[2]
+at = time.gmtime(max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800))[:6]
+with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            file.writestr(zipfile.ZipInfo(str(path), at), path.read_bytes(), zipfile.ZIP_DEFLATED)
+END
+    )
+}
+
+# zig links without Apple's SDK what needs no framework.
+macos() {
+    local target=aarch64-apple-darwin name=anabranch-$version-aarch64-macos
+    if ! command -v cargo-zigbuild >/dev/null; then
+        skip macos "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"
+        return
+    fi
+    build_elsewhere zigbuild "$target" ""
+    lay_out_elsewhere "$target" "$stage/$name" "" packaging/macos
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+        --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip "-${COMPRESSION:-9}n" \
+        >"$output/$name.tar.gz"
+}
+
+# build_elsewhere COMMAND TARGET FLAGS: builds the programs for another system.
+build_elsewhere() {
+    local package of_package
+    if command -v rustup >/dev/null; then
+        rustup target add "$2"
+    fi
+    for package in "${packages[@]}"; do
+        of_package=(--package "$package")
+        [ "$package" != anabranch-cli ] ||
+            of_package+=(--no-default-features --features "$features,anabranch-cli/top")
+        CARGO_PROFILE_DIST_STRIP=symbols RUSTFLAGS="$3" "$cargo" "$1" --locked --profile dist \
+            --target "$2" "${of_package[@]}"
+    done
+}
+
+# lay_out_elsewhere TARGET FOLDER ENDING OWN: the tree of an archive without an installer.
+lay_out_elsewhere() {
+    local program
+    rm -rf "$2"
+    mkdir -p "$2/bin" "$2/share/doc/anabranch/operations"
+    for program in "${programs[@]}"; do
+        install -m 755 "${CARGO_TARGET_DIR:-target}/$1/dist/$program$3" "$2/bin/$program$3"
+    done
+    cp "$4"/* "$2/"
+    install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/compatibility.md \
+        "$2/share/doc/anabranch/"
+    install -m 644 docs/operations/*.md "$2/share/doc/anabranch/operations/"
 }
 
 installer() {

@@ -2,6 +2,8 @@
 # Sends the built-in camera and a file over loopback with one program, and compares the files.
 #
 # scripts/try-program.sh PROGRAM [EMULATOR…]
+#
+#   VIA  the interface or address of the path; lo by default
 set -euo pipefail
 
 program=$1
@@ -39,7 +41,7 @@ transfer() {
         sleep 0.1
     done
     [ -n "$address" ] || fail "the receiver does not listen"
-    anabranch send --to "$address" --via lo --key "$folder/sender.key" --peer "$receiver_public" \
+    anabranch send --to "$address" --via "${VIA:-lo}" --key "$folder/sender.key" --peer "$receiver_public" \
         --latency "$latency" "$@" "$input" >"$folder/send.log" 2>&1 || fail "the sender failed"
     wait "$receiver" || fail "the receiver failed"
     receiver=
