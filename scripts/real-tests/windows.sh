@@ -57,6 +57,17 @@ ends_with() {
     fi
 }
 
+# lacks NAME CODE ARGUMENT…: whether the program refuses at once, and names the request.
+lacks() {
+    local name=$1
+    shift
+    ends_with "$@" || return 1
+    if ! grep -q -- "$name does not work on Windows: " "$folder/ended.log"; then
+        echo "anabranch $* does not say that $name does not work"
+        return 1
+    fi
+}
+
 # stops_well PROCESS LOG: whether Ctrl-C ends it in order.
 stops_well() {
     local code=0
@@ -83,14 +94,14 @@ windows_starts_and_says_what_it_lacks() {
         echo "that is more than 2 s"
         return 1
     fi
-    ends_with 0 --help && ends_with 2 --no-such-option && ends_with 2 recv || return 1
+    ends_with 0 --help && ends_with 2 --no-such-option && ends_with 2 sned || return 1
     ends_with 1 keygen --output 'Z:\no\such\folder\a.key' || return 1
-    ends_with 2 proxy --tun ab0 --peer "$receiver_public" --to 127.0.0.1:7300 &&
-        grep -q -- "--tun does not work on Windows" "$folder/ended.log" || return 1
-    ends_with 2 send --target-to unix:target --peer "$receiver_public" --to 127.0.0.1:7300 - &&
-        grep -q "unix:target does not work on Windows" "$folder/ended.log" || return 1
-    ends_with 1 link "$shared/camera.ts"
-    grep -q "does not work on Windows" "$folder/ended.log" || return 1
+    local call=(--key "$folder/sender.key" --peer "$receiver_public" --to 127.0.0.1:7300)
+    ends_with 1 send "${call[@]}" "$folder/no-such-film.ts" || return 1
+    ends_with 3 send "${call[@]}" --give-up-after "2 s" "$shared/camera.ts" || return 1
+    lacks --tun 2 proxy "${call[@]}" --tun ab0 || return 1
+    lacks unix:target 2 send "${call[@]}" --target-to unix:target - || return 1
+    lacks '`link`' 1 link scenarios/two-paths.toml || return 1
 }
 
 # A film over two paths, by the interface's name and by an address. Its bytes arrive as they are.
@@ -105,7 +116,7 @@ windows_streams_over_two_paths() {
         "$folder/got.ts"
     await recv 20 "listening" || return 1
     in_windows send send --key "$folder/win-send.key" --peer "$to" --to 127.0.0.1:7300 \
-        --via 127.0.0.1 --via 127.0.0.1 "$sent"
+        --via 127.0.0.1 --via 127.0.0.2 "$sent"
     await send 20 "path 0 .*: Active" && await send 20 "path 1 .*: Active" || return 1
     wait "${processes[1]}" || return 1
     wait "${processes[0]}" || return 1

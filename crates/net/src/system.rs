@@ -1,7 +1,7 @@
 //! The operating system's part of the runtime: one file for each system, with the same functions.
 //!
 //! Everything else in this workspace calls these functions, or crates that work everywhere. The
-//! list [`lacks`] says what a system cannot do
+//! list [`lacks`] names the features that a system has not
 //! ([decision 286](../../../docs/decisions/0286-one-seam-for-operating-systems.md)).
 //!
 //! | file | idea |

@@ -53,7 +53,7 @@ impl Feature {
         Feature::KernelTimestamps,
     ];
 
-    /// Returns whether Linux, macOS and Windows have it, and what to do without it.
+    /// Returns whether Linux, macOS and Windows have it, and the way without it.
     const fn entry(self) -> ([bool; 3], &'static str) {
         match self {
             Feature::Tun => (
@@ -119,11 +119,11 @@ impl Feature {
 pub struct Lack {
     /// The operating system.
     pub system: &'static str,
-    /// What to do instead, or what follows.
+    /// The way without it, or its consequence.
     pub instead: &'static str,
 }
 
-/// Returns the absence of a feature, with what to do instead; `None` if this system has it.
+/// Returns the absence of a feature, with the way without it; `None` if this system has it.
 pub const fn lacks(feature: Feature) -> Option<Lack> {
     let ([linux, macos, windows], instead) = feature.entry();
     let has = if cfg!(windows) {
@@ -143,10 +143,10 @@ pub const fn lacks(feature: Feature) -> Option<Lack> {
     }
 }
 
-/// Checks that this system has a feature, for what the user asked for by `name`.
+/// Checks that this system has a feature, for the request `name` of the user.
 ///
 /// # Errors
-/// It has not: the text names the request, the system, and what to do instead.
+/// It has not: the text names the request, the system, and the way without it.
 pub fn ensure_has(feature: Feature, name: impl fmt::Display) -> Result<(), MissingFeature> {
     match lacks(feature) {
         None => Ok(()),

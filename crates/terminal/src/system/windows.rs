@@ -115,7 +115,7 @@ pub fn ask_to_end(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// Ends a program. What it has started goes on.
+/// Ends a program. The programs that it has started go on.
 pub fn end_group(child: &mut Child) {
     let _ = child.kill();
 }

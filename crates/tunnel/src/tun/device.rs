@@ -119,7 +119,7 @@ fn cause(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns none: the error itself says what to do.
+/// Returns none: the error itself has the advice.
 #[cfg(not(target_os = "linux"))]
 fn cause(_: &io::Error) -> Option<&'static str> {
     None
