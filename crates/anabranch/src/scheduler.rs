@@ -30,12 +30,17 @@
 //! # Ok::<(), anabranch::StartError>(())
 //! ```
 
+pub use anabranch_core::Factory;
+pub use anabranch_core::reinjection::{
+    Awaited, Occasion, Reinjection, Reinjector, ReinjectorFactory, Request, Segments,
+};
 pub use anabranch_core::scheduler::{
     Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SchedulerFactory, SendQueue,
     candidates, cheapest, fastest, usable,
 };
 pub use anabranch_core::{Forecast, PathRtt, PathSet, PathView, Priority, Risk, SessionView};
 pub use anabranch_schedulers::{
-    DEFAULT, OneByOne, PathChoice, PathCost, SCHEDULERS, STREAM_DEFAULT, SchedulerEntry,
-    UnknownScheduler, by_name, default_scheduler, default_stream_scheduler, transfer_cost,
+    DEFAULT, OneByOne, PathChoice, PathCost, REINJECTIONS, ReinjectionEntry, SCHEDULERS,
+    STREAM_DEFAULT, SchedulerEntry, UnknownScheduler, by_name, default_scheduler,
+    default_stream_scheduler, linux_reinjection, transfer_cost, xlink_reinjection,
 };

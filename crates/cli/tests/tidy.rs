@@ -203,8 +203,9 @@ fn the_programs_speak_in_one_place() {
 }
 
 /// Modules in the root of the core. Each uses only those above it in this list.
-const LAYERS_OF_CORE: [&str; 25] = [
+const LAYERS_OF_CORE: [&str; 27] = [
     "options",
+    "factory",
     "questions",
     "send_reason",
     "sender_rules",
@@ -215,6 +216,7 @@ const LAYERS_OF_CORE: [&str; 25] = [
     "pacer",
     "forecast",
     "path_view",
+    "reinjection",
     "session_view",
     "wire",
     "recovery",

@@ -5,6 +5,7 @@ use anabranch_units::{DataRate, Duration, SharedMemory};
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
+use crate::reinjection::Reinjection;
 use crate::scheduler::SchedulerFactory;
 use crate::sender_rules::SenderRules;
 use crate::wire;
@@ -134,7 +135,7 @@ impl Default for Laboratory {
 }
 
 /// The set-up of the stream session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
     /// The most bytes kept for sending and sending again, rounded up to whole segments.
     pub send_buffer_bytes: usize,
@@ -191,27 +192,6 @@ impl Default for StreamConfig {
             silence_question_interval: None,
         }
     }
-}
-
-/// When a segment that is in flight on one path is sent on another as well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reinjection {
-    /// Never.
-    Off,
-    /// When the peer's window is full: a slower path that holds the awaited segment is penalised.
-    /// If it is much slower or its window is tiny, a path that could send takes a copy (Raiciu et
-    /// al., NSDI 2012, §4.2, and Linux's `mptcp_sched.c`).
-    Linux,
-    /// When nothing else can be sent: a path with room takes a copy of each segment in flight that
-    /// it delivers earlier, by the forecasts of both, and bound segments move there for the same
-    /// reason. While no path has answered, the first segments leave on all paths. Copies of
-    /// segments that are not overdue have a budget.
-    #[default]
-    Tail,
-    /// When nothing else is to be sent, and for the start, while the viewer's play time left is
-    /// short (Zheng et al., SIGCOMM 2021, and
-    /// [`on_play_time_left`](crate::StreamSession::on_play_time_left)).
-    Xlink,
 }
 
 /// The set-up of the media session.

@@ -45,6 +45,7 @@ mod config;
 pub mod control;
 mod copies;
 mod counters;
+mod factory;
 pub mod fec;
 mod forecast;
 mod fragment;
@@ -60,6 +61,7 @@ mod path;
 mod path_view;
 mod questions;
 pub mod recovery;
+pub mod reinjection;
 pub mod scheduler;
 mod send_reason;
 mod sender_rules;
@@ -72,15 +74,17 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, HandOut, Laboratory, MediaConfig, PaddingPolicy, Reinjection,
-    SourceLimits, StreamConfig,
+    Config, ConfigError, HandOut, Laboratory, MediaConfig, PaddingPolicy, SourceLimits,
+    StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
+pub use factory::Factory;
 pub use forecast::{Forecast, Priority};
 pub use media::{ClockOffset, Frame, FrameId, FramePart, ReceivedFrame};
 pub use path::PathOptions;
 pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
 pub use recovery::MtuDiscovery;
+pub use reinjection::Reinjection;
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};
 pub use sender_rules::{SenderRule, SenderRules};
 pub use session::{

@@ -7,19 +7,21 @@
 //! the rule of [`fastest`].
 
 mod candidates;
-mod factory;
 
 use core::fmt::Debug;
 
 use anabranch_units::{Importance, Instant};
 
+use crate::factory::Factory;
 use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
 pub use candidates::{candidates, cheapest, fastest, usable};
-pub use factory::SchedulerFactory;
+
+/// The scheduler of a configuration.
+pub type SchedulerFactory = Factory<dyn Scheduler>;
 
 /// Binds packets to paths.
 ///

@@ -11,7 +11,6 @@ mod receive;
 mod retransmission_timer;
 mod send;
 mod tail_loss_probe;
-pub(crate) mod xlink;
 
 pub(crate) use duplicate_acks::{DuplicateAck, DuplicateAcks};
 pub(crate) use receive::{ReceiveStream, Received};

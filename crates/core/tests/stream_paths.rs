@@ -141,7 +141,7 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
         let mut network = network(config, paths);
         transfer(&mut network, 1_000_000, Duration::from_secs(60)).as_secs_f64()
     };
-    let (without, with) = (took(Reinjection::Off), took(Reinjection::Linux));
+    let (without, with) = (took(Reinjection::Off), took(anabranch_schedulers::linux_reinjection()));
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
 
@@ -152,7 +152,7 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
-                reinjection: Reinjection::Linux,
+                reinjection: anabranch_schedulers::linux_reinjection(),
                 ..StreamConfig::default()
             },
             ..config("round-robin")
@@ -281,7 +281,7 @@ fn packets(network: &Network, path: u8, reason: SendReason) -> u64 {
 fn without_duplicates() -> Config {
     Config {
         stream: StreamConfig {
-            reinjection: Reinjection::Linux,
+            reinjection: anabranch_schedulers::linux_reinjection(),
             ..StreamConfig::default()
         },
         ..config("spd")
@@ -356,7 +356,7 @@ fn what_waits_for_a_far_paths_window_moves_to_a_near_path_with_room() {
         let paths = vec![TestPath::new(20, 10), TestPath::new(1, 150)];
         object_takes(config, paths, 100_000)
     };
-    let (without, with) = (took(Reinjection::Linux), took(Reinjection::Tail));
+    let (without, with) = (took(anabranch_schedulers::linux_reinjection()), took(Reinjection::Tail));
     assert!(with * 3 < without, "{with} instead of {without}");
 }
 

@@ -153,7 +153,7 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
             stream: StreamConfig {
                 reinjection: match setting("REINJECTION", "tail").as_str() {
                     "off" => Reinjection::Off,
-                    "linux" => Reinjection::Linux,
+                    "linux" => anabranch_schedulers::linux_reinjection(),
                     _ => Reinjection::Tail,
                 },
                 ..StreamConfig::default()

@@ -132,9 +132,9 @@ impl Draw {
             receive_window_bytes,
             reinjection: self.of(&[
                 Reinjection::Off,
-                Reinjection::Linux,
+                anabranch_schedulers::linux_reinjection(),
                 Reinjection::Tail,
-                Reinjection::Xlink,
+                anabranch_schedulers::xlink_reinjection(),
             ]),
             ..StreamConfig::default()
         };

@@ -76,7 +76,7 @@ fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be
     let mut saved = Duration::ZERO;
     for bytes in (1_200_000..=2_200_000).step_by(200_000) {
         let (without, none) = took(Reinjection::Off, bytes);
-        let (with, some) = took(Reinjection::Xlink, bytes);
+        let (with, some) = took(anabranch_schedulers::xlink_reinjection(), bytes);
         assert!(none == 0 && some > 0 && with <= without, "{bytes}");
         saved += without - with;
     }
@@ -85,7 +85,7 @@ fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be
 
 #[test]
 fn above_t2_nothing_is_copied() {
-    let mut network = network(Reinjection::Xlink, unequal());
+    let mut network = network(anabranch_schedulers::xlink_reinjection(), unequal());
     let has_to = network.sender.on_play_time_left(Instant::ZERO, MINUTE * 10);
     assert!(!has_to);
     send(&mut network, 3_000_000, MINUTE);
@@ -95,7 +95,7 @@ fn above_t2_nothing_is_copied() {
 
 #[test]
 fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
-    let mut network = network(Reinjection::Xlink, unequal());
+    let mut network = network(anabranch_schedulers::xlink_reinjection(), unequal());
     let reinjects = |network: &mut Network, left| {
         let now = network.now;
         network.sender.on_play_time_left(now, left)
@@ -121,7 +121,7 @@ fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
 #[test]
 fn the_start_is_copied_before_what_follows_is_sent_and_nothing_else_is() {
     let paths = vec![TestPath::new(1, 40), TestPath::new(1, 150)];
-    let mut network = network(Reinjection::Xlink, paths);
+    let mut network = network(anabranch_schedulers::xlink_reinjection(), paths);
     network.checks_invariants = true;
     send(&mut network, 4_000_000, Duration::from_secs(3));
     assert!(!network.sender.is_drained());
@@ -132,7 +132,7 @@ fn the_start_is_copied_before_what_follows_is_sent_and_nothing_else_is() {
 
 #[test]
 fn other_reinjections_do_not_listen() {
-    for reinjection in [Reinjection::Off, Reinjection::Linux] {
+    for reinjection in [Reinjection::Off, anabranch_schedulers::linux_reinjection()] {
         let mut network = network(reinjection, unequal());
         let has_to = network
             .sender

@@ -16,6 +16,9 @@
 //!
 //! Most schedulers choose a path for one packet after the other, and most of these by a cost per
 //! path: they implement [`PathChoice`] or [`PathCost`], and [`OneByOne`] makes schedulers of them.
+//! [`REINJECTIONS`] holds the other choice of a stream: when segments in flight on one path are
+//! sent on another as well.
+//!
 //! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
 //! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once),
 //! `room.rs` (waiting for a window) and `binding.rs`. To add an algorithm, `anabranch-lab new
@@ -44,6 +47,7 @@ mod one_by_one;
 mod qaware;
 mod redundant;
 mod registry;
+mod reinjection;
 mod room;
 mod round_robin;
 mod sfl;
@@ -63,6 +67,7 @@ pub use registry::{
     DEFAULT, SCHEDULERS, STREAM_DEFAULT, SchedulerEntry, UnknownScheduler, by_name,
     default_scheduler, default_stream_scheduler,
 };
+pub use reinjection::{REINJECTIONS, ReinjectionEntry, linux_reinjection, xlink_reinjection};
 
 /// Template of the file that `anabranch-lab new scheduler` writes, except for its names: a cost per
 /// path. It is compiled with the tests, and keeps the contract.

@@ -3,17 +3,15 @@
 mod acknowledgements;
 mod answers;
 mod keep_alive;
-mod linux;
 mod moves;
 mod mtu;
+mod placement;
 mod queue;
 mod reinjection;
-mod reinjector;
 mod schedule;
 mod segments;
 mod timers;
 mod verbs;
-mod xlink;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -28,11 +26,11 @@ use crate::invariants::Checker;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
+use crate::reinjection::{Reinjection, Reinjector};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
     Chunk, Copy, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
-    xlink as viewer,
 };
 use crate::wire::{self, WireFrame};
 use schedule::Binding;
@@ -63,8 +61,8 @@ pub struct Stream {
     /// Number of bytes that the application will write once there is room.
     further_bytes: u64,
     blocked_wait: Duration,
-    /// The viewer's remaining play time.
-    feedback: viewer::Feedback,
+    /// The configured reinjector, if any.
+    reinjector: Option<Box<dyn Reinjector>>,
     /// Data of the segment that is being written.
     sending: Option<Chunk>,
     /// Packets that a cumulative acknowledgement settles.
@@ -89,30 +87,6 @@ struct StreamPath {
 }
 
 impl Stream {
-    fn with_segments(config: StreamConfig, segment_bytes: u16, keeps_bytes: bool) -> Self {
-        Stream {
-            config,
-            send: SendStream::new(&config, segment_bytes),
-            receive: ReceiveStream::new(&config, keeps_bytes),
-            paths: Vec::new(),
-            further_bytes: 0,
-            copies: CopyAllowance::STREAM,
-            feedback: viewer::Feedback::default(),
-            sending: None,
-            blocked_at: None,
-            blocked_wait: config.initial_retransmission_timeout,
-            says_blocked: false,
-            // Before the first segment only questions for the path's distance are sent.
-            is_packet_feedback_wanted: true,
-            is_window_due: false,
-            is_readable_reported: false,
-            is_finish_reported: false,
-            is_kept_alive: false,
-            settled: Vec::new(),
-            binding: None,
-        }
-    }
-
     /// Begins the state of a path that is new or takes the number of another.
     fn begin_path(&mut self, id: PathId) {
         let path = StreamPath {
@@ -137,13 +111,31 @@ impl Hooks for Stream {
 
     fn new(config: &Config, _now: Instant) -> Result<Self, ConfigError> {
         config.check_stream()?;
-        let keeps_bytes = config.laboratory.keeps_bytes;
-        let segment_bytes = config.fragment_bytes;
-        Ok(Stream::with_segments(
-            config.stream,
-            segment_bytes,
-            keeps_bytes,
-        ))
+        let own = &config.stream;
+        Ok(Stream {
+            send: SendStream::new(own, config.fragment_bytes),
+            receive: ReceiveStream::new(own, config.laboratory.keeps_bytes),
+            paths: Vec::new(),
+            further_bytes: 0,
+            copies: CopyAllowance::STREAM,
+            reinjector: match &own.reinjection {
+                Reinjection::By(factory) => Some(factory.build()),
+                Reinjection::Off | Reinjection::Tail => None,
+            },
+            sending: None,
+            blocked_at: None,
+            blocked_wait: own.initial_retransmission_timeout,
+            says_blocked: false,
+            // Before the first segment only questions for the path's distance are sent.
+            is_packet_feedback_wanted: true,
+            is_window_due: false,
+            is_readable_reported: false,
+            is_finish_reported: false,
+            is_kept_alive: false,
+            settled: Vec::new(),
+            binding: None,
+            config: own.clone(),
+        })
     }
 
     fn max_paths(config: &Config) -> usize {

@@ -1,12 +1,12 @@
 //! Paths that have not answered yet: they are asked, held in reserve, and raced.
 
 use super::Stream;
-use super::reinjector::Reinjector;
-use crate::config::Reinjection;
+use super::placement::Placement;
 use crate::copies;
 use crate::forecast::Priority;
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::reinjection::Reinjection;
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::session::silence::Questions;
@@ -42,7 +42,7 @@ impl Stream {
     }
 }
 
-impl Reinjector<'_> {
+impl Placement<'_> {
     /// Sends the first packets by all paths but metered ones. No copy on a path that has never
     /// answered is expected at any time, and none is known to be better.
     pub(super) fn race(&mut self, packet: &PacketView, bound_to: PathSet) {
@@ -69,7 +69,7 @@ impl Reinjector<'_> {
 
     fn may_race_on(&self, id: PathId, packet: &PacketView) -> bool {
         let path = &self.paths[id.index()];
-        let most = DUPLICATED_PACKETS * u64::from(self.max_packet_bytes);
+        let most = DUPLICATED_PACKETS * u64::from(self.sizes.max_packet_bytes);
         let bytes = path.queued_bytes() + u64::from(packet.bytes);
         let has_room =
             path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;

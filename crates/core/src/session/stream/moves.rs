@@ -1,9 +1,9 @@
 //! Bound segments move to the path that delivers them first.
 
-use super::reinjector::{Reinjector, latest_arrival};
+use super::placement::{Placement, latest_arrival};
 use crate::path_view::PathId;
 
-impl Reinjector<'_> {
+impl Placement<'_> {
     /// Moves bound packets to the path with room that delivers a packet first, if they would arrive
     /// later elsewhere. Used when no new data can be bound, since the limit is reached. Returns
     /// whether it moved any.

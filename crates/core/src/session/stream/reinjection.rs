@@ -1,14 +1,15 @@
 //! Segments in flight on one path are sent on another as well, and unsent ones move there:
 //! [`crate::Reinjection`].
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Instant};
 
 use super::queue::packet_view;
-use super::reinjector::{Reinjector, latest_arrival};
-use super::schedule::Binding;
-use crate::config::Reinjection;
+use super::StreamSession;
+use super::mtu::segment_bytes;
+use super::placement::{Placement, latest_arrival};
 use crate::copies;
 use crate::path_view::{PathId, PathView};
+use crate::reinjection::{Occasion, Reinjection, Request, Segments};
 use crate::stream::Chunk;
 
 /// Time until the copies of a segment in flight are expected.
@@ -19,19 +20,55 @@ pub(super) struct Expected {
     is_overdue: bool,
 }
 
-impl Reinjector<'_> {
+impl StreamSession {
+    /// Tells the configured reinjector that the receiver's application can play for `left` without
+    /// further data. Returns whether there may be something to send.
+    pub fn on_play_time_left(&mut self, now: Instant, left: Duration) -> bool {
+        let reinjector = self.content.reinjector.as_mut();
+        let is_wanted =
+            reinjector.is_some_and(|it| it.on_play_time_left(now, left, &self.views));
+        if is_wanted {
+            self.content.request_scheduling();
+        }
+        is_wanted
+    }
+}
+
+impl Placement<'_> {
     /// Reinjects segments if a path has room, and nothing else can be sent there.
-    pub(super) fn reinject(&mut self, segment_bytes: usize, binding: &mut Binding) {
+    pub(super) fn reinject(&mut self) {
         match self.config.stream.reinjection {
             Reinjection::Off => {}
-            Reinjection::Linux if self.stream.send.is_blocked(segment_bytes) => {
-                self.reinject_awaited(binding);
-            }
-            Reinjection::Linux => {}
             Reinjection::Tail => self.reinject_tail(),
-            Reinjection::Xlink => {
-                self.reinject_all_below(u64::MAX);
+            Reinjection::By(_) => self.ask_reinjector(Occasion::NothingElse),
+        }
+    }
+
+    /// Does as the configured reinjector asks. No copy in flight counts.
+    pub(super) fn ask_reinjector(&mut self, occasion: Occasion) {
+        let segments = self.segments();
+        let Some(reinjector) = &mut self.stream.reinjector else {
+            return;
+        };
+        let mut requests = Vec::new();
+        reinjector.reinject(self.now, occasion, &segments, self.views, &mut requests);
+        for request in requests {
+            match request {
+                Request::Copy { by, below } => self.copy_in_flight(by, below, |_, _| None),
+                Request::Penalise(path) => self.paths[path.index()].on_penalty(),
             }
+        }
+    }
+
+    /// Returns the state of the segments for reinjectors.
+    fn segments(&self) -> Segments {
+        let send = &self.stream.send;
+        Segments {
+            acked_offset: send.acked_offset(),
+            unsent_offset: send.unsent_offset(),
+            is_window_full: send.is_blocked(segment_bytes(self.sizes, self.paths)),
+            awaited: send.awaited(),
+            max_packet_bytes: self.sizes.max_packet_bytes,
         }
     }
 
@@ -50,21 +87,21 @@ impl Reinjector<'_> {
             view.id != by && view.bytes_in_flight > 0 && latest.is_none_or(|it| earliest < it)
         };
         if self.views.iter().any(is_later) {
-            self.copy_in_flight(by, u64::MAX, |reinjector, chunk| {
-                Some(reinjector.expected(chunk.offset))
+            self.copy_in_flight(by, u64::MAX, |placement, chunk| {
+                Some(placement.expected(chunk.offset))
             });
         }
     }
 
     /// Copies to the path, as far as it has room, those of the segments in flight elsewhere below
     /// an offset for which the rule asks. `expected` says when the copy in flight is expected;
-    /// `None` if it does not count. Returns whether it copied any.
+    /// `None` if it does not count.
     pub(super) fn copy_in_flight(
         &mut self,
         by: PathId,
         offset: u64,
         expected: impl Fn(&Self, &Chunk) -> Option<Expected>,
-    ) -> bool {
+    ) {
         let view = &self.views[by.index()];
         let mut allowance = self.stream.copies;
         let (mut bytes, mut copies) = (0, Vec::new());
@@ -92,7 +129,6 @@ impl Reinjector<'_> {
             self.bind_to(by, *packet);
         }
         self.stream.copies = allowance;
-        !copies.is_empty()
     }
 
     /// Returns when the copy in flight of a segment is expected. One whose acknowledgement is

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::mtu::segment_bytes;
-use super::reinjector::Reinjector;
+use super::placement::Placement;
 use super::{Stream, StreamSession, answers};
-use crate::config::{Config, Reinjection};
+use crate::config::Config;
 use crate::path::{self, Path};
+use crate::reinjection::{Occasion, Reinjection};
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::session::sizes::Sizes;
 use crate::session::timeout::next_ready_after;
@@ -25,8 +26,6 @@ pub(super) struct Binding {
     held_since: Option<Instant>,
     /// Time since which each path's window has let a packet go.
     open_since: Vec<Instant>,
-    /// By path: when it was penalised last.
-    pub(super) penalised_at: Vec<Instant>,
     /// Waiting segments as schedulers see them: of many, few change from one call to the next.
     pub(super) queue: VecDeque<PacketView>,
     /// Version of the send stream that the queue reflects.
@@ -42,7 +41,6 @@ impl Binding {
             asked_at: now,
             held_since: None,
             open_since: Vec::new(),
-            penalised_at: Vec::new(),
             queue: VecDeque::new(),
             queue_version: None,
             assignments: Vec::new(),
@@ -88,16 +86,15 @@ impl StreamSession {
         }
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
-            binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
             answers::ask_unknown_paths(&mut self.paths, &mut self.questions);
         }
     }
 
-    fn reinjector(&mut self, now: Instant) -> Reinjector<'_> {
-        Reinjector {
+    fn placement(&mut self, now: Instant) -> Placement<'_> {
+        Placement {
             now,
             config: &self.config,
-            max_packet_bytes: self.sizes.max_packet_bytes,
+            sizes: &self.sizes,
             paths: &mut self.paths,
             views: &mut self.views,
             stream: &mut self.content,
@@ -117,8 +114,7 @@ impl StreamSession {
             self.bind_next_segments(now, &mut binding);
         } else if send.has_in_flight() && has_room(now, &self.sizes, &self.paths) {
             self.refresh_views(now);
-            let segment_bytes = segment_bytes(&self.sizes, &self.paths);
-            self.reinjector(now).reinject(segment_bytes, &mut binding);
+            self.placement(now).reinject();
         }
         if !self.content.send.has_waiting() {
             binding.held_since = None;
@@ -127,9 +123,11 @@ impl StreamSession {
     }
 
     fn bind_next_segments(&mut self, now: Instant, binding: &mut Binding) {
+        let reinjector = self.content.reinjector.as_ref();
+        let has_copies_first = reinjector.is_some_and(|it| it.precedes_new_segments());
         // Over paced paths nothing has room after each packet, until the next pacer is ready.
         let is_unschedulable = binding.scheduler.needs_room()
-            && self.config.stream.reinjection != Reinjection::Xlink
+            && !has_copies_first
             && !has_room(now, &self.sizes, &self.paths)
             && self
                 .paths
@@ -138,14 +136,14 @@ impl StreamSession {
         if !is_unschedulable {
             self.refresh_views(now);
         }
-        if self.config.stream.reinjection == Reinjection::Xlink {
-            self.reinjector(now).reinject_start();
+        if has_copies_first {
+            self.placement(now).ask_reinjector(Occasion::NewSegments);
         }
         let sizes = (&*self.config, &self.sizes);
         binding.cut_segments(now, sizes, &mut self.content.send, &self.paths);
         let has_moves = self.config.stream.reinjection == Reinjection::Tail;
         if has_moves && !self.content.send.has_waiting() {
-            binding.is_due = !is_unschedulable && self.reinjector(now).rebind_later_ones();
+            binding.is_due = !is_unschedulable && self.placement(now).rebind_later_ones();
         } else {
             self.bind_waiting(now, binding, is_unschedulable);
         }
@@ -205,7 +203,7 @@ impl StreamSession {
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
             }
-            self.reinjector(now).race(packet, assignment.paths);
+            self.placement(now).race(packet, assignment.paths);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Chunk, SendStream, Waiting};
 use crate::path_view::{PathId, PathSet};
+use crate::reinjection::Awaited;
 use crate::send_reason::SendReason;
 
 impl SendStream {
@@ -74,21 +75,21 @@ impl SendStream {
         }
     }
 
-    /// Returns the first unacknowledged segment, which the peer waits for, if its only copy is in
-    /// flight on other paths than `path`. A reinjection sends it on `path` too.
-    pub(crate) fn first_in_flight_elsewhere(&self, path: PathId) -> Option<(Chunk, PathSet)> {
+    /// Returns the first segment that has not arrived, if its only copy is in flight.
+    pub(crate) fn awaited(&self) -> Option<Awaited> {
         let first = self.segments.iter().find(|segment| !segment.is_delivered)?;
-        let is_elsewhere = first.copies_in_flight == 1
-            && first.bound_copies == 0
-            && !first.in_flight_on.contains(path);
-        is_elsewhere.then(|| (first.chunk(SendReason::Reinjection), first.in_flight_on))
+        let is_only_copy = first.copies_in_flight == 1 && first.bound_copies == 0;
+        is_only_copy.then_some(Awaited {
+            end: first.end(),
+            in_flight_on: first.in_flight_on,
+        })
     }
 
-    /// Returns whether anything below `offset` waits or has not been sent.
-    pub(crate) fn has_unsent_below(&self, offset: u64) -> bool {
-        let first = self.waiting.first_key_value();
-        let is_waiting = first.is_some_and(|(first, _)| *first < offset);
-        is_waiting || self.next_offset < offset.min(self.written.end())
+    /// Returns the first offset that waits or has never been in a segment; `None` if there is none.
+    pub(crate) fn unsent_offset(&self) -> Option<u64> {
+        let waiting = self.waiting.first_key_value().map(|(first, _)| *first);
+        let is_all_cut = self.next_offset >= self.written.end();
+        waiting.or((!is_all_cut).then_some(self.next_offset))
     }
 
     /// Iterates over the segments below `offset` that are in flight, once and not by `path`, and
@@ -205,13 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn the_start_is_unsent_while_any_of_it_waits_or_is_not_cut() {
+    fn unsent_data_begins_with_the_first_segment_that_waits_or_is_not_cut() {
         let mut stream = stream();
-        assert!(!stream.has_unsent_below(30));
+        assert_eq!(stream.unsent_offset(), None);
         lose(&mut stream, 10, FAR);
-        assert!(stream.has_unsent_below(11) && !stream.has_unsent_below(10));
+        assert_eq!(stream.unsent_offset(), Some(10));
         assert_eq!(stream.write(&[0; 10]), 10);
+        assert_eq!(stream.unsent_offset(), Some(10), "it waits");
         stream.on_bound(10);
-        assert!(stream.has_unsent_below(31) && !stream.has_unsent_below(30));
+        assert_eq!(stream.unsent_offset(), Some(30));
     }
 }

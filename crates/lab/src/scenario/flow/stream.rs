@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use anabranch_core::{Config, Reinjection, StreamConfig};
-use anabranch_schedulers::default_stream_scheduler;
+use anabranch_core::{Config, StreamConfig};
+use anabranch_schedulers::{REINJECTIONS, default_stream_scheduler};
 use anabranch_units::{ByteCount, Duration};
 
 use super::session;
@@ -63,14 +63,6 @@ const MAX_UNSENT_SEGMENTS: usize = 16;
 /// Whether a segment is retransmitted on the path that lost it.
 const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
 
-/// Policies of copies of segments in flight.
-const REINJECTIONS: [(&str, Reinjection); 4] = [
-    ("off", Reinjection::Off),
-    ("linux", Reinjection::Linux),
-    ("tail", Reinjection::Tail),
-    ("xlink", Reinjection::Xlink),
-];
-
 fn reinjections() -> Vec<String> {
     let names = REINJECTIONS.iter().map(|(name, _)| (*name).to_owned());
     names.collect()
@@ -120,7 +112,7 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
         receive_window_bytes,
         carries_messages: false,
         reinjection: table.or("reinjection", usual.reinjection, |node| {
-            choice(node, "reinjection", &REINJECTIONS)
+            choice(node, "reinjection", &REINJECTIONS).map(|policy| policy())
         })?,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
         ack_every: table.or("ack-every", usual.ack_every, |node| count(node, 1..=16))?,

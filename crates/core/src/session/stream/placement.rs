@@ -9,19 +9,20 @@ use crate::forecast::Priority;
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;
+use crate::session::sizes::Sizes;
 
 /// Paths and segments at one moment, by views that are up to date.
 #[derive(Debug)]
-pub(super) struct Reinjector<'a> {
+pub(super) struct Placement<'a> {
     pub(super) now: Instant,
     pub(super) config: &'a Config,
-    pub(super) max_packet_bytes: u32,
+    pub(super) sizes: &'a Sizes,
     pub(super) paths: &'a mut [Path],
     pub(super) views: &'a mut [PathView],
     pub(super) stream: &'a mut Stream,
 }
 
-impl Reinjector<'_> {
+impl Placement<'_> {
     /// Binds a packet to a path, and counts it in the view.
     pub(super) fn bind_to(&mut self, by: PathId, packet: PacketView) {
         self.paths[by.index()].bind_next(packet);
@@ -45,9 +46,4 @@ impl Reinjector<'_> {
 /// Returns the latest arrival of `bytes` more bytes that are bound to a path now.
 pub(super) fn latest_arrival(view: &PathView, bytes: u64) -> Duration {
     view.arrival(Priority::New, bytes) + view.forecast.delay_margin
-}
-
-/// Returns the path's smoothed round-trip time, or a usual one before its first sample.
-pub(super) fn rtt(view: &PathView) -> Duration {
-    view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT)
 }
