@@ -21,28 +21,20 @@ const MEDIA_BYTES: f64 = 20_000.0;
 /// alone.
 const STREAM_BYTES: f64 = 131_072.0;
 
-/// Purpose of another copy.
+/// Prospects of a fragment that has left, by the paths' forecasts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Aim {
-    /// To arrive by this time; whether it is of use later, too.
-    By(Instant, bool),
-    /// To arrive earlier than in this time. `None`: no copy in flight is expected at any time.
-    Before(Option<Duration>),
-}
-
-/// Prospects of data that has left, by the paths' forecasts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prospects {
+pub(crate) struct Outlook {
     pub(crate) now: Instant,
-    pub(crate) aim: Aim,
     /// Probability that one of the copies in flight arrives in time.
     pub(crate) chance: f64,
-    /// Sufficient probability.
-    pub(crate) enough: f64,
     /// Time until the outcomes of the copies in flight are known.
     pub(crate) known_after: Duration,
     /// Time until another copy arrives that leaves now.
     pub(crate) arrives_after: Duration,
+    /// Possible excess over this time.
+    pub(crate) delay_margin: Duration,
+    /// Time until the loss of another copy would be reported.
+    pub(crate) loss_reported_after: Duration,
 }
 
 /// Answer of the rule.
@@ -57,40 +49,27 @@ pub(crate) enum Judgement {
     Send,
 }
 
-/// The rule.
-pub(crate) fn judge(prospects: &Prospects) -> Judgement {
-    let arrives_at = prospects.now + prospects.arrives_after;
-    let (is_late, is_time_left) = match prospects.aim {
-        Aim::By(due_at, is_useful_late) => {
-            let is_time_left = arrives_at + prospects.known_after <= due_at;
-            (arrives_at > due_at && !is_useful_late, is_time_left)
+impl Outlook {
+    /// The rule for data with a deadline. `enough` is the sufficient probability.
+    pub(crate) fn judge(&self, due_at: Instant, is_useful_late: bool, enough: f64) -> Judgement {
+        let arrives_at = self.now + self.arrives_after;
+        if self.chance >= enough {
+            Judgement::Enough
+        } else if arrives_at > due_at && !is_useful_late {
+            Judgement::TooLate
+        } else if self.chance > 0.0 && arrives_at + self.known_after <= due_at {
+            Judgement::LaterWillDo
+        } else {
+            Judgement::Send
         }
-        Aim::Before(expected) => {
-            let is_later = expected.is_some_and(|time| prospects.arrives_after >= time);
-            (is_later, false)
-        }
-    };
-    match prospects {
-        _ if prospects.chance >= prospects.enough => Judgement::Enough,
-        _ if is_late => Judgement::TooLate,
-        _ if prospects.chance > 0.0 && is_time_left => Judgement::LaterWillDo,
-        _ => Judgement::Send,
     }
 }
 
-/// Returns whether data without a deadline is sent again, by a path that delivers it after
-/// `arrives_after`. `expected`: time until its copies in flight arrive; `None` if none counts.
+/// The rule for data without a deadline, by a path that delivers it after `arrives_after`: however
+/// probable its copies in flight are, another one may come earlier. `expected`: time until they
+/// arrive; `None` if none counts.
 pub(crate) fn is_worth_sending(expected: Option<Duration>, arrives_after: Duration) -> bool {
-    let prospects = Prospects {
-        now: Instant::ZERO,
-        aim: Aim::Before(expected),
-        // However probable: it may come earlier.
-        chance: 0.0,
-        enough: 1.0,
-        known_after: Duration::ZERO,
-        arrives_after,
-    };
-    judge(&prospects) == Judgement::Send
+    expected.is_none_or(|expected| arrives_after < expected)
 }
 
 /// Account of copies of data that is not overdue: a share of the data.
@@ -140,14 +119,15 @@ mod tests {
     }
 
     fn media(chance: f64, known: u64, arrives: u64) -> Judgement {
-        judge(&Prospects {
+        let outlook = Outlook {
             now: NOW,
-            aim: Aim::By(NOW + ms(100), false),
             chance,
-            enough: 0.999,
             known_after: ms(known),
             arrives_after: ms(arrives),
-        })
+            delay_margin: Duration::ZERO,
+            loss_reported_after: Duration::ZERO,
+        };
+        outlook.judge(NOW + ms(100), false, 0.999)
     }
 
     #[test]

@@ -18,9 +18,7 @@ pub use crate::fragment::FrameId;
 pub(crate) use crate::fragment::{FragmentHeader, FragmentId};
 pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{
-    CopiesInFlight, Group, LastCall, Outlook, SendBuffer, Unsent, Verdict,
-};
+pub(crate) use send_buffer::{CopiesInFlight, Group, LastCall, SendBuffer, Unsent, Verdict};
 #[cfg(any(debug_assertions, feature = "invariants"))]
 pub(crate) use send_buffer::{Exceptions, Places};
 pub(crate) use source_rate::SourceRate;

@@ -30,7 +30,7 @@ use growing::Growth;
 pub(crate) use invariants::{Exceptions, Places};
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
-pub(crate) use reconsider::{CopiesInFlight, Outlook, Verdict};
+pub(crate) use reconsider::{CopiesInFlight, Verdict};
 use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.
@@ -239,9 +239,10 @@ impl SendBuffer {
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.own_lifetime = frame.lifetime;
-        outgoing.bytes = match is_whole {
-            true => Content::Whole(frame.bytes.clone()),
-            false => Content::Growing(frame.bytes.to_vec()),
+        outgoing.bytes = if is_whole {
+            Content::Whole(frame.bytes.clone())
+        } else {
+            Content::Growing(frame.bytes.to_vec())
         };
         outgoing.fragment_bytes = self.fragment_bytes;
         (outgoing.unacked_count, outgoing.never_sent_count) = (0, 0);
@@ -269,7 +270,11 @@ impl SendBuffer {
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let (frame, state) = self.wanted(id, fragment)?;
         Some(OutgoingFragment {
-            symbol: self.symbol(id, fragment).filter(|_| !state.is_cut_again()),
+            symbol: if state.is_cut_again() {
+                None
+            } else {
+                self.symbol(id, fragment)
+            },
             ..frame.part(id, state.bytes())
         })
     }
@@ -429,9 +434,10 @@ impl SendBuffer {
 
     /// Returns when a kept frame is given up.
     fn expiry_of(&self, id: FrameId, frame: &OutgoingFrame) -> Instant {
-        let lifetime = match self.groups.outlives_deadline(id) {
-            true => KEY_FRAME_LIFETIME,
-            false => self.lifetime_in(frame),
+        let lifetime = if self.groups.outlives_deadline(id) {
+            KEY_FRAME_LIFETIME
+        } else {
+            self.lifetime_in(frame)
         };
         frame.captured_at + lifetime
     }

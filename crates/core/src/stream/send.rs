@@ -8,11 +8,9 @@ mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_units::Duration;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
-use crate::copies;
 use crate::fragment::Edges;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
@@ -107,21 +105,16 @@ impl Segment {
         self.offset + u64::from(self.length) + u64::from(self.is_last)
     }
 
-    /// Returns whether the rule asks for another copy after copies are gone. Any other counts as
-    /// about to arrive: if it does not, its path's forecast asks for a reinjection.
+    /// Returns whether another copy is sent after copies are gone. Any other counts as about to
+    /// arrive: if it does not, its path's forecast asks for a reinjection.
     fn is_wanted_again(&self) -> bool {
-        let is_anywhere = self.copies_in_flight > 0 || self.bound_copies > 0 || self.is_delivered;
-        let expected = is_anywhere.then_some(Duration::ZERO);
-        copies::is_worth_sending(expected, Duration::ZERO)
+        self.copies_in_flight == 0 && self.bound_copies == 0 && !self.is_delivered
     }
 
-    /// Returns whether the rule asks for another copy as a probe of this path, whose copy is in
-    /// doubt.
+    /// Returns whether another copy is sent as a probe of this path, whose copy is in doubt.
     fn is_wanted_as_probe(&self, on: PathId) -> bool {
-        let mut elsewhere = self.in_flight_on;
-        elsewhere.remove(on);
-        let expected = (!elsewhere.is_empty() || self.bound_copies > 0).then_some(Duration::ZERO);
-        copies::is_worth_sending(expected, Duration::ZERO)
+        let elsewhere = self.in_flight_on.without(PathSet::only(on));
+        elsewhere.is_empty() && self.bound_copies == 0
     }
 
     /// Returns the chunk to send.
@@ -286,9 +279,10 @@ impl SendStream {
     /// Returns the next piece to send: the first waiting segment, or new data.
     #[inline]
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
-        match self.waiting.is_empty() {
-            true => self.next_new(max_bytes),
-            false => self.first_waiting(),
+        if self.waiting.is_empty() {
+            self.next_new(max_bytes)
+        } else {
+            self.first_waiting()
         }
     }
 
@@ -311,9 +305,10 @@ impl SendStream {
 
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
         let unsent = self.written.end().checked_sub(self.next_offset)?;
-        let length = match self.carries_messages && unsent > 0 {
-            true => self.written.piece_end(self.next_offset) - self.next_offset,
-            false => unsent.min(max_bytes as u64),
+        let length = if self.carries_messages && unsent > 0 {
+            self.written.piece_end(self.next_offset) - self.next_offset
+        } else {
+            unsent.min(max_bytes as u64)
         };
         let is_last = self.is_finished && length == unsent;
         (length > 0 || is_last).then_some(Chunk {
@@ -367,12 +362,11 @@ impl SendStream {
 
     /// Records that a piece has left by a path, in the packet of this number.
     pub(crate) fn on_sent(&mut self, chunk: &Chunk, on: PathId, packet_number: u64) {
-        let segment = match chunk.offset == self.next_offset {
-            true => {
-                self.cut(chunk);
-                self.segments.back_mut()
-            }
-            false => self.segment_mut(chunk.offset),
+        let segment = if chunk.offset == self.next_offset {
+            self.cut(chunk);
+            self.segments.back_mut()
+        } else {
+            self.segment_mut(chunk.offset)
         };
         if let Some(segment) = segment {
             segment.packet_number = packet_number;

@@ -4,10 +4,10 @@
 //! copy, a path that is suspect or congested, an overdue report: all these only change the
 //! probability.
 
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Importance, Instant};
 
 use super::{Fragment, SendBuffer, State};
-use crate::copies::{Aim, Judgement, Prospects, judge};
+use crate::copies::{Judgement, Outlook};
 use crate::fragment::FragmentId;
 use crate::path_view::{PathId, PathSet};
 use crate::send_reason::SendReason;
@@ -30,35 +30,6 @@ impl CopiesInFlight {
     pub(crate) fn copies_on(&self, path: PathId) -> u32 {
         let sets = [self.in_flight_on, self.twice_on, self.thrice_on];
         sets.iter().filter(|set| set.contains(path)).count() as u32
-    }
-}
-
-/// Prospects of a fragment, by the paths' forecasts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlook {
-    pub(crate) now: Instant,
-    /// The probability that one of the copies under way arrives in time.
-    pub(crate) chance: f64,
-    /// Time until the outcomes of the copies in flight are known.
-    pub(crate) known_after: Duration,
-    /// Time until another copy that leaves now arrives.
-    pub(crate) arrives_after: Duration,
-    /// Possible excess over this time.
-    pub(crate) delay_margin: Duration,
-    /// Time until the loss of another copy would be reported.
-    pub(crate) loss_reported_after: Duration,
-}
-
-impl Outlook {
-    fn prospects(&self, aim: Aim, enough: f64) -> Prospects {
-        Prospects {
-            now: self.now,
-            aim,
-            chance: self.chance,
-            enough,
-            known_after: self.known_after,
-            arrives_after: self.arrives_after,
-        }
     }
 }
 
@@ -137,14 +108,14 @@ impl SendBuffer {
         let frame = self.frame(id.frame).expect("it is under way");
         let (importance, is_protected) = (frame.importance, frame.is_protected);
         let is_useful_late = self.groups.outlives_deadline(id.frame);
-        let aim = Aim::By(copies_in_flight.due_at, is_useful_late);
-        match judge(&outlook.prospects(aim, enough(importance))) {
+        match outlook.judge(copies_in_flight.due_at, is_useful_late, enough(importance)) {
             Judgement::Enough | Judgement::LaterWillDo => return Verdict::Settled,
             Judgement::TooLate => {
                 // Copies in flight, or repairs, may still complete it.
-                return match copies_in_flight.in_flight_on.is_empty() && !is_protected {
-                    true => Verdict::GiveUp,
-                    false => Verdict::Settled,
+                return if copies_in_flight.in_flight_on.is_empty() && !is_protected {
+                    Verdict::GiveUp
+                } else {
+                    Verdict::Settled
                 };
             }
             Judgement::Send => {}
@@ -152,9 +123,10 @@ impl SendBuffer {
         let waits = is_protected
             && may_wait(reason)
             && self.wait_for_repairs(id, outlook, copies_in_flight.due_at);
-        match waits {
-            true => Verdict::Wait,
-            false => Verdict::SendCopy,
+        if waits {
+            Verdict::Wait
+        } else {
+            Verdict::SendCopy
         }
     }
 

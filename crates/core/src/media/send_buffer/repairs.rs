@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use super::{OutgoingFragment, OutgoingFrame, Outlook, SendBuffer, State};
+use super::{OutgoingFragment, OutgoingFrame, SendBuffer, State};
+use crate::copies::Outlook;
 use crate::fec::{FrameToProtect, MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
 use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::PathSet;

@@ -4,6 +4,7 @@ mod growing;
 mod waits;
 
 use super::*;
+use crate::copies::Outlook;
 use crate::scheduler::PacketKind;
 
 const NEVER_LATE: Instant = Instant::ZERO;
@@ -58,12 +59,11 @@ fn lose(
     arrives_at: Instant,
 ) -> Verdict {
     let id = id(frame, fragment);
-    let reason = match is_stuck {
-        true => SendReason::PathSuspect,
-        false => {
-            buffer.on_lost(id, path);
-            SendReason::Lost
-        }
+    let reason = if is_stuck {
+        SendReason::PathSuspect
+    } else {
+        buffer.on_lost(id, path);
+        SendReason::Lost
     };
     let mut outlook = hopeless(Instant::ZERO, arrives_at);
     if let Some(copies_in_flight) = buffer.copies_in_flight(id) {
@@ -418,8 +418,10 @@ fn a_frame_larger_than_a_window_is_protected_in_blocks() {
     };
     buffer.push(&frame).unwrap();
     buffer.protect(FrameId(0), &crate::fec::Protection::of_frame(6), u16::MAX);
-    let windows = (0..6).map(|index| buffer.take_repair(FrameId(0), index).unwrap());
-    let windows: Vec<_> = windows.map(|window| (window.first, window.count)).collect();
+    let windows: Vec<_> = (0..6)
+        .map(|index| buffer.take_repair(FrameId(0), index).unwrap())
+        .map(|window| (window.first, window.count))
+        .collect();
     assert_eq!(windows[..3], [(0, 100), (100, 100), (200, 100)]);
     assert_eq!(windows[3..], windows[..3]);
 }

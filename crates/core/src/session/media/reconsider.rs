@@ -6,9 +6,10 @@ use anabranch_units::{Duration, Instant};
 use super::MediaSession;
 use super::notices::Notices;
 use super::schedule::Binding;
+use crate::copies::Outlook;
 use crate::fec::Budget;
 use crate::forecast::Priority;
-use crate::media::{CopiesInFlight, FragmentId, Outlook, SendBuffer, Verdict};
+use crate::media::{CopiesInFlight, FragmentId, SendBuffer, Verdict};
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{PacketContent, SentPacket};
@@ -145,9 +146,10 @@ impl Rule<'_> {
             missing *= loss_of_copy(view, copies_in_flight.lost_on).powi(count as i32);
             known_after = known_after.max(self.paths[path.index()].recovery.loss_delay());
         }
-        match copies >= most_copies {
-            true => (1.0, known_after),
-            false => (1.0 - missing, known_after),
+        if copies >= most_copies {
+            (1.0, known_after)
+        } else {
+            (1.0 - missing, known_after)
         }
     }
 
@@ -275,9 +277,10 @@ impl MediaSession {
 /// Returns the probability that a copy is lost on this path: after a loss, at least that of the
 /// burst going on.
 fn loss_of_copy(view: &PathView, lost_on: PathSet) -> f64 {
-    let burst_goes_on = match lost_on.contains(view.id) {
-        true => 1.0 - 1.0 / view.risk.loss_burst_packets.max(1.0),
-        false => 0.0,
+    let burst_goes_on = if lost_on.contains(view.id) {
+        1.0 - 1.0 / view.risk.loss_burst_packets.max(1.0)
+    } else {
+        0.0
     };
     view.risk.recent_loss().max(burst_goes_on)
 }

@@ -2,8 +2,6 @@
 
 use super::Stream;
 use super::placement::Placement;
-use crate::copies;
-use crate::forecast::Priority;
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::reinjection::Reinjection;
@@ -73,13 +71,11 @@ impl Placement<'_> {
         let bytes = path.queued_bytes() + u64::from(packet.bytes);
         let has_room =
             path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
-        let arrives_after = self.views[id.index()].arrival(Priority::New, 0);
         has_room
             && path.state() == PathState::Active
             && path.control().is_usable
             && !path.is_metered()
             && self.stream.copies.covers(u64::from(packet.bytes))
-            && copies::is_worth_sending(None, arrives_after)
     }
 }
 

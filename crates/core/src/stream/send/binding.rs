@@ -1,6 +1,6 @@
 //! Segments that are bound to paths before they leave, as over several paths.
 
-use super::{Chunk, SendStream, Waiting};
+use super::{Chunk, Segment, SendStream, Waiting};
 use crate::path_view::{PathId, PathSet};
 use crate::reinjection::Awaited;
 use crate::send_reason::SendReason;
@@ -66,10 +66,9 @@ impl SendStream {
     /// Queues the segment of a copy that was taken back from a path, unless there are more copies.
     pub(crate) fn on_taken_back(&mut self, offset: u64, reason: SendReason) {
         let taken = self.on_unbound(offset, reason);
-        let is_wanted = self
-            .segment(offset)
-            .is_some_and(|segment| segment.is_wanted_again());
-        if let Some(chunk) = taken.filter(|_| is_wanted) {
+        if let Some(chunk) = taken
+            && self.segment(offset).is_some_and(Segment::is_wanted_again)
+        {
             let (reason, lost) = (chunk.reason, None);
             self.wait(offset, Waiting { reason, lost });
         }
@@ -99,8 +98,10 @@ impl SendStream {
         path: PathId,
         offset: u64,
     ) -> impl Iterator<Item = (Chunk, PathSet)> {
-        let below = self.segments.iter();
-        let below = below.take_while(move |segment| segment.offset < offset);
+        let below = self
+            .segments
+            .iter()
+            .take_while(move |segment| segment.offset < offset);
         let elsewhere = below.filter(move |segment| {
             segment.copies_in_flight == 1
                 && segment.bound_copies == 0

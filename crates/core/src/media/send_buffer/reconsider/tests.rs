@@ -1,3 +1,5 @@
+use anabranch_units::Duration;
+
 use super::super::tests::{buffer_of, id};
 use super::*;
 use crate::fragment::FrameId;
