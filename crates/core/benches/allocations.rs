@@ -226,9 +226,10 @@ impl Bed {
                 self.session.has_key_frames && self.frames_sent.is_multiple_of(KEY_INTERVAL);
             self.frames_sent += 1;
             let frame = Frame {
-                bytes: match is_key {
-                    true => bytes.clone(),
-                    false => bytes.slice(..FRAME_BYTES),
+                bytes: if is_key {
+                    bytes.clone()
+                } else {
+                    bytes.slice(..FRAME_BYTES)
                 },
                 importance: Importance::key_if(is_key),
                 captured_at,
@@ -244,8 +245,10 @@ impl Bed {
         loop {
             (0..2).for_each(|side| self.serve(side));
             let timers = self.ends.iter().filter_map(|end| end.poll_timeout());
-            let next_at = timers.map(|(at, _)| at);
-            let next_at = next_at.chain(self.flying.iter().map(|one| one.at)).min();
+            let next_at = timers
+                .map(|(at, _)| at)
+                .chain(self.flying.iter().map(|one| one.at))
+                .min();
             let Some(next_at) = next_at.filter(|at| *at <= end) else {
                 break;
             };
@@ -336,9 +339,10 @@ fn measure(session: &Session) -> bool {
         per_packet(receiver),
         receiver.bytes as f64 / bed.frames_received as f64,
     );
-    let outages = match session.has_outages {
-        true => (FRAME_INTERVAL * FRAMES).as_nanos() / OUTAGE_INTERVAL.as_nanos(),
-        false => 0,
+    let outages = if session.has_outages {
+        (FRAME_INTERVAL * FRAMES).as_nanos() / OUTAGE_INTERVAL.as_nanos()
+    } else {
+        0
     };
     let frames = FRAMES + FRAMES_IN_FLIGHT;
     sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * frames
@@ -352,9 +356,10 @@ const FRAME_BLOCKS: u64 = 1;
 
 fn main() -> ExitCode {
     let is_profile = std::env::args().any(|argument| argument == "--profile");
-    let _profiler = match is_profile {
-        true => dhat::Profiler::new_heap(),
-        false => dhat::Profiler::builder().testing().build(),
+    let _profiler = if is_profile {
+        dhat::Profiler::new_heap()
+    } else {
+        dhat::Profiler::builder().testing().build()
     };
     println!(
         "{:<32} {:>8} {:>8} {:>10} {:>10}",
@@ -364,15 +369,17 @@ fn main() -> ExitCode {
         "{:<32} {:>8} {:>8} {:>10} {:>10}",
         "", "/packet", "/packet", "/frame", "B/frame"
     );
-    let schedulers = anabranch_schedulers::SCHEDULERS.iter();
-    let schedulers = schedulers.map(|entry| Session {
-        scheduler: entry.name,
-        ..session("off", None)
-    });
+    let schedulers = anabranch_schedulers::SCHEDULERS
+        .iter()
+        .map(|entry| Session {
+            scheduler: entry.name,
+            ..session("off", None)
+        });
     let sessions = schedulers.chain(WITH_LOSSES).chain(IN_THE_FIELD);
     let as_expected = sessions.filter(|session| !measure(session)).count() == 0;
-    match as_expected {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if as_expected {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }

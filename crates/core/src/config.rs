@@ -342,9 +342,10 @@ pub enum ConfigError {
 impl Config {
     /// Returns the loss detection of a session, of media or of a stream.
     pub(crate) fn loss_detection(&self, is_media: bool) -> LossDetection {
-        self.laboratory.loss_detection.unwrap_or(match is_media {
-            true => LossDetection::PerPacket,
-            false => LossDetection::TcpSack,
+        self.laboratory.loss_detection.unwrap_or(if is_media {
+            LossDetection::PerPacket
+        } else {
+            LossDetection::TcpSack
         })
     }
 

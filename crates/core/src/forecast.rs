@@ -81,9 +81,10 @@ impl Forecast {
         let queued = self.queue_rate.map_or(Duration::ZERO, |rate| {
             rate.time_for(bytes).saturating_sub(self.min_one_way_delay)
         });
-        match self.is_congested {
-            true => queued,
-            false => queued.max(self.one_way_delay.saturating_sub(age)),
+        if self.is_congested {
+            queued
+        } else {
+            queued.max(self.one_way_delay.saturating_sub(age))
         }
     }
 

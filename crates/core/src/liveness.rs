@@ -69,9 +69,10 @@ impl Liveness {
     /// Sets the deadline of the path's packets, and whether the path is the only one.
     pub(crate) fn set_patience(&mut self, deadline: Duration, is_only: bool) {
         self.is_only = is_only;
-        self.patience = match is_only {
-            true => Duration::MAX,
-            false => deadline / PATIENCE,
+        self.patience = if is_only {
+            Duration::MAX
+        } else {
+            deadline / PATIENCE
         };
     }
 
@@ -146,9 +147,10 @@ impl Liveness {
 
     /// Returns when a suspect path is out.
     fn out_at(&self, recovery: &Recovery) -> Option<Instant> {
-        let at_least = match self.is_only {
-            true => ONLY_PATH_OUT_AFTER_AT_LEAST,
-            false => OUT_AFTER_AT_LEAST,
+        let at_least = if self.is_only {
+            ONLY_PATH_OUT_AFTER_AT_LEAST
+        } else {
+            OUT_AFTER_AT_LEAST
         };
         let out_after = (recovery.rtt().smoothed() * 3).max(at_least);
         let silent_since = recovery.silent_since()?;

@@ -159,15 +159,17 @@ impl AlgorithmOptions {
     /// # Errors
     /// [`OptionError`], which lists the known options or the allowed values.
     pub fn parse(text: &str, known: &[AlgorithmOption]) -> Result<Self, OptionError> {
-        let set = text.split([':', ',']).filter(|part| !part.is_empty());
-        let set = set.map(|part| {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let option = known
-                .iter()
-                .find(|option| option.name == name)
-                .ok_or_else(|| unknown(name, known))?;
-            Ok((option.name, option.values.parse(option.name, value)?))
-        });
+        let set = text
+            .split([':', ','])
+            .filter(|part| !part.is_empty())
+            .map(|part| {
+                let (name, value) = part.split_once('=').unwrap_or((part, ""));
+                let option = known
+                    .iter()
+                    .find(|option| option.name == name)
+                    .ok_or_else(|| unknown(name, known))?;
+                Ok((option.name, option.values.parse(option.name, value)?))
+            });
         set.collect::<Result<_, _>>().map(AlgorithmOptions)
     }
 

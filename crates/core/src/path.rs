@@ -131,9 +131,10 @@ impl Path {
         recovery.set_max_feedback_delay(wanted.longest_delay());
         let arrivals = Arrivals::new(acks_follow_stream);
         let acks_follow_stream = acks_follow_stream && laboratory.feedback.is_none();
-        let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
-            true => ScheduleExchange::known(wanted),
-            false => ScheduleExchange::new(wanted),
+        let mut schedule = if acks_follow_stream && wanted.interval.is_none() {
+            ScheduleExchange::known(wanted)
+        } else {
+            ScheduleExchange::new(wanted)
         };
         schedule.is_fixed = laboratory.feedback.is_some();
         Path {
@@ -318,9 +319,8 @@ impl Path {
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        let least = self.min_one_way_delay();
-        let least = least.filter(|_| self.rules.has(SenderRule::LateDrops));
-        least.is_some_and(|least| comes_late(now + least, packet, lifetime))
+        let is_late = |least| comes_late(now + least, packet, lifetime);
+        self.rules.has(SenderRule::LateDrops) && self.min_one_way_delay().is_some_and(is_late)
     }
 
     pub(crate) fn has_window(&self) -> bool {

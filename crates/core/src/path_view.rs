@@ -214,9 +214,10 @@ impl Risk {
     /// Returns the smoothed loss ratio; zero if none was lost in the last ten seconds. By itself
     /// the ratio only falls as packets arrive.
     pub fn recent_loss(&self) -> f64 {
-        match self.recent_max_loss > 0.0 {
-            true => self.loss_ratio,
-            false => 0.0,
+        if self.recent_max_loss > 0.0 {
+            self.loss_ratio
+        } else {
+            0.0
         }
     }
 }
@@ -273,9 +274,10 @@ impl PathView {
 
     /// Returns the weight, or one if it is no valid weight.
     fn preference(&self) -> f64 {
-        match self.weight > 0.0 && self.weight.is_finite() {
-            true => self.weight,
-            false => 1.0,
+        if self.weight > 0.0 && self.weight.is_finite() {
+            self.weight
+        } else {
+            1.0
         }
     }
 }

@@ -218,8 +218,10 @@ impl Recovery {
                     self.cross_path_acks
                         .record(packet.packet_number, packet.sent_at);
                 }
-                let held_back = acknowledged.held_back.filter(|_| is_same_path);
-                let rtt = held_back.and_then(|held| rtt::sample(now, packet.sent_at, held));
+                let rtt = match acknowledged.held_back {
+                    Some(held) if is_same_path => rtt::sample(now, packet.sent_at, held),
+                    _ => None,
+                };
                 digest.acked.push(AckedPacket {
                     sent: *packet,
                     received_at: acknowledged.received_at,
@@ -258,8 +260,10 @@ impl Recovery {
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
         if self.rack.is_in_recovery() {
-            let oldest = self.sent.oldest_outstanding();
-            let oldest = oldest.map(|packet| packet.packet_number);
+            let oldest = self
+                .sent
+                .oldest_outstanding()
+                .map(|packet| packet.packet_number);
             self.rack.on_progress(oldest);
         }
         self.detect_losses(now, is_same_path, digest);
@@ -468,9 +472,10 @@ impl Recovery {
     /// Returns the time to wait for a hole on this path beyond the time threshold.
     fn reordering_window(&self) -> Duration {
         let window = self.reordering.window();
-        match window.is_zero() {
-            true => window,
-            false => window.min(self.rtt.probe_timeout()),
+        if window.is_zero() {
+            window
+        } else {
+            window.min(self.rtt.probe_timeout())
         }
     }
 

@@ -195,9 +195,10 @@ pub struct Assignment {
 impl Assignment {
     /// Returns the reason of the packet on each of the paths, if another copy has left before.
     pub(crate) fn reason(&self, packet: &PacketView) -> SendReason {
-        match packet.kind() == PacketKind::Source && self.paths.len() > 1 {
-            true => SendReason::Duplicate,
-            false => packet.reason,
+        if packet.kind() == PacketKind::Source && self.paths.len() > 1 {
+            SendReason::Duplicate
+        } else {
+            packet.reason
         }
     }
 }

@@ -422,10 +422,7 @@ pub(crate) fn importance_flags(importance: Importance) -> u8 {
 }
 
 pub(crate) fn end_flag(ends_frame: bool) -> u8 {
-    match ends_frame {
-        true => END_FLAG,
-        false => 0,
-    }
+    if ends_frame { END_FLAG } else { 0 }
 }
 
 fn read_path(bytes: &mut &[u8]) -> Option<PathId> {

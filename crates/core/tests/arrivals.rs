@@ -28,10 +28,13 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let is_test = path.ends_with("tests") || path.ends_with("tests.rs");
-        match path.is_dir() {
-            true if !is_test => sources(&path, found),
-            false if !is_test => found.push(path),
-            _ => {}
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            found.push(path);
         }
     }
 }
@@ -59,10 +62,10 @@ fn only_the_forecast_computes_an_arrival() {
             .iter()
             .any(|(name, _)| file.starts_with(source.join(name)))
     };
-    let computing = files
+    let mut computing: Vec<PathBuf> = files
         .into_iter()
-        .filter(|file| !is_other(file) && computes(file));
-    let mut computing: Vec<PathBuf> = computing.collect();
+        .filter(|file| !is_other(file) && computes(file))
+        .collect();
     computing.sort();
     let mut places = PLACES.map(|place| source.join(place));
     places.sort();

@@ -36,8 +36,12 @@ fn departures() -> (f64, f64, bool) {
     let captured_at = network.now;
     network.send(60_000, false);
     network.run_until(network.now + Duration::from_secs(1));
-    let departures = network.sent.iter().map(|(at, _)| *at);
-    let departures: Vec<Instant> = departures.filter(|at| *at >= captured_at).collect();
+    let departures: Vec<Instant> = network
+        .sent
+        .iter()
+        .map(|(at, _)| *at)
+        .filter(|at| *at >= captured_at)
+        .collect();
     let after = |at: Option<&Instant>| (*at.unwrap() - captured_at).as_millis_f64();
     let is_reported = |event: &Event| matches!(event, Event::FrameDropped { .. });
     let is_whole = network.received.len() == 11;
@@ -123,8 +127,9 @@ fn frames_that_are_handed_over_after_their_deadline_are_given_up_at_once() {
 fn a_stream_that_stood_still_goes_on_in_time_with_its_next_key_frame() {
     let (network, resumed_at) = stopped_for_20_s();
     let key_at = resumed_at + FRAME * 10;
-    let fresh = network.received.iter();
-    let fresh: Vec<_> = fresh
+    let fresh: Vec<_> = network
+        .received
+        .iter()
         .filter(|(_, frame)| frame.captured_at >= key_at)
         .map(|(at, frame)| *at - frame.captured_at)
         .collect();

@@ -357,8 +357,11 @@ fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
         max: MBIT(20),
     };
     let delays = [20, 30];
-    let paths = losses.iter().zip(delays);
-    let paths = paths.map(|(loss, delay)| lossy(*loss, delay)).collect();
+    let paths = losses
+        .iter()
+        .zip(delays)
+        .map(|(loss, delay)| lossy(*loss, delay))
+        .collect();
     let mut network = Network::new(config, paths);
     let (mut asked, mut seconds) = (0.0, 0.0);
     for second in 1..=30 {
@@ -368,8 +371,10 @@ fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
             seconds += 1.0;
         }
     }
-    let sent = network.sent.iter();
-    let sent = sent.filter(|(at, _)| *at >= Instant::from_secs(5));
+    let sent = network
+        .sent
+        .iter()
+        .filter(|(at, _)| *at >= Instant::from_secs(5));
     let sent_bits: u64 = sent.map(|(_, bytes)| bytes * 8).sum();
     (sent_bits as f64 / seconds, asked / seconds)
 }
@@ -416,19 +421,18 @@ fn arq_a_last_try_takes_two_paths_unless_the_first_loses_nothing() {
         let lost_packets = on_lossy.lost_packets + on_other.lost_packets;
         assert!(lost_packets > 50);
         let copies = on_lossy.retransmitted_packets + on_other.retransmitted_packets;
-        match is_doubled {
-            true => {
-                let fewer = on_lossy
-                    .retransmitted_packets
-                    .min(on_other.retransmitted_packets);
-                assert!(fewer >= copies * 2 / 5, "{fewer} of {copies}");
-                assert!(
-                    copies >= lost_packets * 3 / 2,
-                    "{copies}, {lost_packets} lost"
-                );
-            }
+        if is_doubled {
+            let fewer = on_lossy
+                .retransmitted_packets
+                .min(on_other.retransmitted_packets);
+            assert!(fewer >= copies * 2 / 5, "{fewer} of {copies}");
+            assert!(
+                copies >= lost_packets * 3 / 2,
+                "{copies}, {lost_packets} lost"
+            );
+        } else {
             // Few that are overdue, but not known to be lost.
-            false => assert!(on_lossy.retransmitted_packets * 50 <= copies),
+            assert!(on_lossy.retransmitted_packets * 50 <= copies);
         }
         // A lost packet has at most three copies: their own losses are reported too late.
         assert!(copies <= 3 * lost_packets, "{copies}, {lost_packets} lost");

@@ -116,12 +116,13 @@ fn a_session_that_is_kept_alive_knows_its_paths_before_the_first_frame() {
     network.sender.keep_alive();
     network.run_until(Instant::from_secs(1));
     let now = network.now;
-    let known = network
+    let known: Vec<_> = network
         .sender
         .paths(now)
         .into_iter()
-        .map(|path| path.rtt.latest);
-    let known: Vec<_> = known.map(|rtt| rtt.unwrap().as_millis()).collect();
+        .map(|path| path.rtt.latest)
+        .map(|rtt| rtt.unwrap().as_millis())
+        .collect();
     assert!((40..60).contains(&known[0]) && (600..620).contains(&known[1]));
     let (_, whole) = near_and_far(&mut network, Duration::from_millis(240));
     assert_eq!(whole, 6 + 25);

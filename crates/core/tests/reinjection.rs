@@ -43,8 +43,12 @@ fn stream(network: &mut Network, until: Instant, bytes: usize, every_millis: u64
 
 /// Returns the longest time without a frame from `from` on.
 fn longest_gap(network: &Network, from: Instant) -> Duration {
-    let received = network.received.iter().map(|(at, _)| *at);
-    let received: Vec<Instant> = received.filter(|at| *at >= from).collect();
+    let received: Vec<Instant> = network
+        .received
+        .iter()
+        .map(|(at, _)| *at)
+        .filter(|at| *at >= from)
+        .collect();
     let gaps = received.windows(2).map(|pair| pair[1] - pair[0]);
     gaps.max().unwrap()
 }
@@ -62,8 +66,11 @@ fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
     let gap = longest_gap(&network, at(4_900));
     assert!(gap < Duration::from_millis(500), "{gap:?}");
     // The path answers all the while, so it is not silence that shows the congestion.
-    let in_time = network.frame_delays();
-    let in_time = in_time.iter().filter(|delay| **delay <= DEADLINE).count();
+    let in_time = network
+        .frame_delays()
+        .iter()
+        .filter(|delay| **delay <= DEADLINE)
+        .count();
     assert!(in_time >= 223, "{in_time} of 225");
 }
 

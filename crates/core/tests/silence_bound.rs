@@ -105,11 +105,12 @@ fn check_bound<C: Load>(network: &Network<C>, name: &str) -> Result<(), String> 
         .map(|one| (one.name(), reasons(one)))
         .filter(|one| one.1 > 0)
         .collect();
-    match after <= bound {
-        true => Ok(()),
-        false => Err(format!(
+    if after <= bound {
+        Ok(())
+    } else {
+        Err(format!(
             "{name}: {after} B in 100 ms from {worst_at}, {before} B before {heard_at}: {reasons:?}"
-        )),
+        ))
     }
 }
 
@@ -219,9 +220,10 @@ fn check_beside_media(network: &Network, path_rtt: Duration) -> Result<(), Strin
     let (bytes, worst_at) = busiest(&beside, since, NEVER);
     let media = MEDIA_RATE.bytes_in(SPAN);
     let bound = media / 4 + PACKET_BYTES + network.paths.len() as u64 * QUESTION_BYTES;
-    match bytes <= bound {
-        true => Ok(()),
-        false => Err(format!("{bytes} B in 100 ms from {worst_at}")),
+    if bytes <= bound {
+        Ok(())
+    } else {
+        Err(format!("{bytes} B in 100 ms from {worst_at}"))
     }
 }
 
@@ -264,8 +266,10 @@ fn what_is_captured_after_an_outage_arrives_in_time() {
             film(&mut network, at(8_000));
             // The next question, its answer, and a frame's interval.
             let found_at = back_at + SPAN + Duration::from_micros(rtt) + FRAME_INTERVAL;
-            let later = network.received.iter();
-            let later = later.filter(|(_, frame)| frame.captured_at >= found_at);
+            let later = network
+                .received
+                .iter()
+                .filter(|(_, frame)| frame.captured_at >= found_at);
             let expected = (at(8_000) - found_at).as_micros() / FRAME_INTERVAL.as_micros();
             let count = later.count() as u64;
             assert!(

@@ -450,9 +450,10 @@ fn a_stream_goes_on_soon_after_a_long_outage_of_its_only_path() {
         let back_at = Instant::from_secs(1 + outage);
         let times = Some((Instant::from_secs(1), back_at));
         let mut path = bed();
-        match is_of_way_back {
-            true => path.outage_back = times,
-            false => path.outage = times,
+        if is_of_way_back {
+            path.outage_back = times;
+        } else {
+            path.outage = times;
         }
         let mut network = Network::of_stream(config, path);
         let data = pattern(3_000_000);

@@ -98,8 +98,9 @@ fn a_path_that_dies_is_left_and_one_that_returns_is_used_again() {
     let took = transfer(&mut network, 14_000_000, Duration::from_secs(30));
     // The path that stays takes 14.9 s alone; both, with equal shares while both are usable, 9.9 s.
     assert!(took < Duration::from_millis(12_500), "{took}");
-    let states = network.path_states.iter();
-    let states: Vec<PathState> = states
+    let states: Vec<PathState> = network
+        .path_states
+        .iter()
         .filter(|(at, path, _)| *path == PathId(0) && *at > Instant::ZERO)
         .map(|(_, _, state)| *state)
         .collect();
@@ -141,7 +142,10 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
         let mut network = network(config, paths);
         transfer(&mut network, 1_000_000, Duration::from_secs(60)).as_secs_f64()
     };
-    let (without, with) = (took(Reinjection::Off), took(anabranch_schedulers::linux_reinjection()));
+    let (without, with) = (
+        took(Reinjection::Off),
+        took(anabranch_schedulers::linux_reinjection()),
+    );
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
 
@@ -340,8 +344,11 @@ fn a_lost_tail_that_has_come_by_another_path_costs_its_own_no_timeout() {
     assert_eq!(packets(&network, 1, SendReason::TailLossProbe), 1);
     let counters = network.sender.path_counters(PathId(1)).unwrap();
     assert_eq!(counters.retransmission_timeouts, 0);
-    let states = network.path_states.iter();
-    let states: Vec<_> = states.filter(|(at, ..)| *at > Instant::ZERO).collect();
+    let states: Vec<_> = network
+        .path_states
+        .iter()
+        .filter(|(at, ..)| *at > Instant::ZERO)
+        .collect();
     assert!(states.is_empty(), "{states:?}");
 }
 
@@ -356,7 +363,10 @@ fn what_waits_for_a_far_paths_window_moves_to_a_near_path_with_room() {
         let paths = vec![TestPath::new(20, 10), TestPath::new(1, 150)];
         object_takes(config, paths, 100_000)
     };
-    let (without, with) = (took(anabranch_schedulers::linux_reinjection()), took(Reinjection::Tail));
+    let (without, with) = (
+        took(anabranch_schedulers::linux_reinjection()),
+        took(Reinjection::Tail),
+    );
     assert!(with * 3 < without, "{with} instead of {without}");
 }
 

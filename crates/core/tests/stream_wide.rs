@@ -66,10 +66,10 @@ impl Scheduler for Switch {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let after = self.after.as_ref().ok()?;
-        after
-            .wake_at()
-            .filter(|_| self.is_on.load(Ordering::Relaxed))
+        if !self.is_on.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.after.as_ref().ok()?.wake_at()
     }
 }
 
@@ -232,8 +232,11 @@ fn random_networks() {
                             name => mean(&case, Ok(name)),
                         };
                         assert!(times[0] < 400.0, "{scheduler}");
-                        let times = times.iter().map(|time| format!("{time:.4}"));
-                        let times = times.collect::<Vec<_>>().join(";");
+                        let times = times
+                            .iter()
+                            .map(|time| format!("{time:.4}"))
+                            .collect::<Vec<_>>()
+                            .join(";");
                         println!("R,{seed},{controller},{kind},{bytes},{scheduler},{times}");
                     }
                 }

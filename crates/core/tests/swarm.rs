@@ -55,14 +55,16 @@ impl Draw {
         let controllers: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
         let usual = ["live-bbr", "cubic", "gcc", "fixed"];
         let kilobits = self.between(300, 6_000);
-        let name = match self.chance(0.5) {
-            true => self.of(&usual),
-            false => self.of(&controllers),
+        let name = if self.chance(0.5) {
+            self.of(&usual)
+        } else {
+            self.of(&controllers)
         };
         Config {
-            padding: match self.chance(0.1) {
-                true => PaddingPolicy::Always,
-                false => self.of(&[PaddingPolicy::Never, PaddingPolicy::WhileProbing]),
+            padding: if self.chance(0.1) {
+                PaddingPolicy::Always
+            } else {
+                self.of(&[PaddingPolicy::Never, PaddingPolicy::WhileProbing])
             },
             fragment_bytes: self.between(100, 1_316) as u16,
             mtu: self.chance(0.3).then_some(mtu),
@@ -85,18 +87,20 @@ impl Draw {
             min: DataRate::from_kilobits_per_second(100),
             max: DataRate::from_megabits_per_second(8),
         };
-        let scheduler = match self.chance(0.6) {
-            true => self.of(&usual),
-            false => self.of(&schedulers),
+        let scheduler = if self.chance(0.6) {
+            self.of(&usual)
+        } else {
+            self.of(&schedulers)
         };
         let loss_detection = self.of(&[LossDetection::PerPacket, LossDetection::GapImmediate]);
         let media = MediaConfig {
             deadline: self.millis(50, 800),
             reassembly_wait: self.millis(50, 800),
             source: self.of(&[SourceLimits::Fixed, adaptive]),
-            fec: match self.chance(0.5) {
-                true => "off".to_owned(),
-                false => self.of(&fec).to_owned(),
+            fec: if self.chance(0.5) {
+                "off".to_owned()
+            } else {
+                self.of(&fec).to_owned()
             },
             ..MediaConfig::default()
         };
@@ -242,9 +246,10 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
     let grows = draw.chance(0.4);
     while network.now < end && network.check_count < MAX_CHECKS {
         let target_bytes = network.sender.target_bitrate().bytes_in(interval);
-        let mean_bytes = match follows {
-            true => target_bytes.clamp(100, fragment_bytes * 15),
-            false => fixed_bytes,
+        let mean_bytes = if follows {
+            target_bytes.clamp(100, fragment_bytes * 15)
+        } else {
+            fixed_bytes
         };
         let bytes = draw.between(1, mean_bytes * 2) as usize;
         let frame = Frame {
@@ -263,9 +268,10 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
         if draw.chance(0.06) {
             disturb(draw, network);
         }
-        let pause = match draw.chance(0.01) {
-            true => draw.millis(200, 3_000),
-            false => interval,
+        let pause = if draw.chance(0.01) {
+            draw.millis(200, 3_000)
+        } else {
+            interval
         };
         network.run_until(network.now + pause);
     }

@@ -110,9 +110,10 @@ impl Budget {
     /// Returns the bytes of wanted repairs and of retransmissions per byte of media, over about a
     /// second.
     pub(crate) fn overhead(&self) -> f64 {
-        match self.media_bytes > 0.0 {
-            true => ((self.wanted_bytes + self.retransmitted_bytes) / self.media_bytes).min(1.0),
-            false => 0.0,
+        if self.media_bytes > 0.0 {
+            ((self.wanted_bytes + self.retransmitted_bytes) / self.media_bytes).min(1.0)
+        } else {
+            0.0
         }
     }
 

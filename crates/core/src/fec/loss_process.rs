@@ -116,9 +116,10 @@ impl LossProcess {
 
     /// Returns the mean number of packets lost in a row, at least 1, over about ten seconds.
     pub fn burst_packets(&self) -> f64 {
-        match self.burst_count > 0.0 {
-            true => (self.burst_lost_count / self.burst_count).max(1.0),
-            false => 1.0,
+        if self.burst_count > 0.0 {
+            (self.burst_lost_count / self.burst_count).max(1.0)
+        } else {
+            1.0
         }
     }
 

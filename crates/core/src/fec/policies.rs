@@ -63,9 +63,10 @@ impl Allowance {
 
 /// Returns the share of blocks that may stay incomplete.
 fn residual(is_key: bool) -> f64 {
-    match is_key {
-        true => KEY_FRAME_RESIDUAL,
-        false => OTHER_FRAME_RESIDUAL,
+    if is_key {
+        KEY_FRAME_RESIDUAL
+    } else {
+        OTHER_FRAME_RESIDUAL
     }
 }
 
@@ -74,14 +75,20 @@ fn residual(is_key: bool) -> f64 {
 /// concern media.
 fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
     let is_ready = |path: &&PathView| path.is_in_service();
-    let carried = |path: &PathView| match path.risk.media_share >= MIN_MEDIA_SHARE {
-        true => path.risk.media_share,
-        false => 0.0,
+    let carried = |path: &PathView| {
+        if path.risk.media_share >= MIN_MEDIA_SHARE {
+            path.risk.media_share
+        } else {
+            0.0
+        }
     };
     let total_share: f64 = paths.iter().filter(is_ready).map(carried).sum();
-    let weight = move |path: &PathView| match total_share > 0.0 {
-        true => carried(path),
-        false => path.bandwidth.bits_per_second().max(1) as f64,
+    let weight = move |path: &PathView| {
+        if total_share > 0.0 {
+            carried(path)
+        } else {
+            path.bandwidth.bits_per_second().max(1) as f64
+        }
     };
     let total: f64 = paths.iter().filter(is_ready).map(weight).sum();
     let ready = paths.iter().filter(is_ready);
@@ -100,9 +107,10 @@ fn losses(paths: &[PathView]) -> LossModel {
     }
     LossModel {
         ratio,
-        burst_packets: match ratio > 0.0 {
-            true => weighted_burst / ratio,
-            false => 1.0,
+        burst_packets: if ratio > 0.0 {
+            weighted_burst / ratio
+        } else {
+            1.0
         },
     }
 }

@@ -99,9 +99,10 @@ pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
         return 0;
     }
     let delta = (1.5 * ratio + 0.02).min(MAX_PROTECTION);
-    let share = match is_key {
-        true => ratio.max(2.0 * delta).min(MAX_PROTECTION),
-        false => delta,
+    let share = if is_key {
+        ratio.max(2.0 * delta).min(MAX_PROTECTION)
+    } else {
+        delta
     };
     let count = f64::from(k) * share / (1.0 - share);
     ((count + 0.5) as u16).clamp(1, k)

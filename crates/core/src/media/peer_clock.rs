@@ -124,9 +124,10 @@ impl PeerClock {
             // Capture times jump with each frame's wait at the sender: they are not smoothed.
             Some((used, at)) if by_send_times.is_some() && !is_settling => {
                 let elapsed = now.saturating_since(at).as_nanos() as i64;
-                let divisor = match (least - used).abs() < SMALL_NANOS {
-                    true => FINE,
-                    false => COARSE,
+                let divisor = if (least - used).abs() < SMALL_NANOS {
+                    FINE
+                } else {
+                    COARSE
                 };
                 used + (least - used).clamp(-elapsed / divisor, elapsed / divisor)
             }

@@ -368,9 +368,10 @@ impl Reassembly {
     /// Classifies a fragment of a frame that is over.
     fn taken_before(&self, frame: FrameId) -> Taken {
         let behind = self.first.0 - frame.0;
-        match behind <= u64::from(u64::BITS) && self.was_whole >> (behind - 1) & 1 == 1 {
-            true => Taken::Duplicate,
-            false => Taken::Late,
+        if behind <= u64::from(u64::BITS) && self.was_whole >> (behind - 1) & 1 == 1 {
+            Taken::Duplicate
+        } else {
+            Taken::Late
         }
     }
 
@@ -490,9 +491,10 @@ impl IncomingFrame {
         if header.ends_frame {
             self.length = Some(end);
         }
-        match self.held_bytes() == before && is_end_known {
-            true => Taken::Duplicate,
-            false => Taken::New,
+        if self.held_bytes() == before && is_end_known {
+            Taken::Duplicate
+        } else {
+            Taken::New
         }
     }
 }

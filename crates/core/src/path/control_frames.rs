@@ -56,9 +56,10 @@ impl Path {
 
     /// Handles the peer's statement whether it doubts the path.
     pub(crate) fn on_status(&mut self, now: Instant, is_suspect: bool) {
-        self.suspected_until = match is_suspect {
-            true => now + SUSPICION_LIFETIME,
-            false => Instant::ZERO,
+        self.suspected_until = if is_suspect {
+            now + SUSPICION_LIFETIME
+        } else {
+            Instant::ZERO
         };
         if is_suspect {
             self.arrivals.report_at_once(now);

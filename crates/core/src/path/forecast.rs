@@ -69,10 +69,11 @@ impl Outflow {
     pub(super) fn rate(&self, now: Instant) -> DataRate {
         let kept = self.kept(now);
         let bytes = (self.bytes * kept).max(1.0) as u64;
-        match self.unknown == 0.0 {
+        if self.unknown == 0.0 {
             // The usual case; dividing by a constant is quick.
-            true => DataRate::from_bytes_per(bytes, MEMORY),
-            false => DataRate::from_bytes_per(bytes, MEMORY.mul_f64(1.0 - self.unknown * kept)),
+            DataRate::from_bytes_per(bytes, MEMORY)
+        } else {
+            DataRate::from_bytes_per(bytes, MEMORY.mul_f64(1.0 - self.unknown * kept))
         }
     }
 
@@ -97,8 +98,11 @@ impl Path {
     /// the frames caught in it. Their lost fragments would be given up.
     #[cold]
     pub(crate) fn restart_outflow(&mut self, now: Instant) {
-        let gathered_in = self.schedule.wanted.longest_delay();
-        let gathered_in = gathered_in.max(RttEstimator::HOST_DELAY);
+        let gathered_in = self
+            .schedule
+            .wanted
+            .longest_delay()
+            .max(RttEstimator::HOST_DELAY);
         self.outflow.restart(now.saturating_sub(gathered_in));
     }
 
@@ -218,10 +222,12 @@ impl Path {
     /// in less, since it drains a queue.
     pub(crate) fn carried_rate(&self, forecast: &Forecast) -> DataRate {
         let estimate = self.control.target_rate;
-        match forecast.is_congested {
-            true if estimate > forecast.rate => estimate.min(forecast.rate.mul_f64(RATE_MARGIN)),
-            true if !estimate.is_zero() => forecast.rate,
-            _ => estimate,
+        if !forecast.is_congested || estimate.is_zero() {
+            estimate
+        } else if estimate > forecast.rate {
+            estimate.min(forecast.rate.mul_f64(RATE_MARGIN))
+        } else {
+            forecast.rate
         }
     }
 

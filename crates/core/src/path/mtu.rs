@@ -59,9 +59,10 @@ impl Path {
     /// Returns the room that a packet must leave for a feedback schedule that the peer does not
     /// know.
     pub(crate) fn unannounced_bytes(&self) -> u32 {
-        match self.schedule.is_known {
-            true => 0,
-            false => wire::MAX_SCHEDULE_BYTES,
+        if self.schedule.is_known {
+            0
+        } else {
+            wire::MAX_SCHEDULE_BYTES
         }
     }
 
@@ -76,7 +77,7 @@ impl Path {
         // RFC 8899 §5.2: the base is confirmed first. The first packets of all are also those by
         // which controllers measure the path.
         let is_confirmed = self.recovery.rtt().has_sample() && self.state() == PathState::Active;
-        mtu.probe_at().filter(|_| is_confirmed)
+        if is_confirmed { mtu.probe_at() } else { None }
     }
 
     /// Binds the pieces of a fragment behind the first one, which leaves now: they are next.

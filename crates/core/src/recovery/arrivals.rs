@@ -198,9 +198,10 @@ impl Arrivals {
         if !self.follows_stream || self.ranges.is_empty() {
             return;
         }
-        let by_delay = match self.unreported_count < ack_every {
-            true => now + delay,
-            false => now,
+        let by_delay = if self.unreported_count < ack_every {
+            now + delay
+        } else {
+            now
         };
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
@@ -515,8 +516,9 @@ mod tests {
     fn arrival_times_are_told_once_and_ranges_again() {
         let mut arrivals = received(&[0, 1, 2, 5]);
         let report_times = |millis, arrivals: &mut Arrivals| {
-            let report = arrivals.report(Instant::from_millis(millis), PathId(0));
-            let report = report.unwrap();
+            let report = arrivals
+                .report(Instant::from_millis(millis), PathId(0))
+                .unwrap();
             (report.ranges.to_vec(), report.arrivals.len())
         };
         assert_eq!(report_times(5, &mut arrivals), (vec![(5, 5), (0, 2)], 4));

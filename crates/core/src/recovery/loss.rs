@@ -47,9 +47,10 @@ impl LossDetection {
         let lost_at = match self {
             LossDetection::GapImmediate => return Verdict::Lost,
             LossDetection::PerPacket => {
-                let lost_at = match largest_acked - packet.packet_number >= PACKET_THRESHOLD {
-                    true => now,
-                    false => packet.sent_at + rtt.time_threshold(),
+                let lost_at = if largest_acked - packet.packet_number >= PACKET_THRESHOLD {
+                    now
+                } else {
+                    packet.sent_at + rtt.time_threshold()
                 };
                 lost_at.max(evidence.excused_until(packet))
             }

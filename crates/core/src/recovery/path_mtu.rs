@@ -229,9 +229,10 @@ impl PathMtu {
             if self.probe.take() != Some(packet.bytes) {
                 return;
             }
-            self.silent_probes = match is_silence {
-                true => self.silent_probes.saturating_add(1),
-                false => 0,
+            self.silent_probes = if is_silence {
+                self.silent_probes.saturating_add(1)
+            } else {
+                0
             };
             self.next_probe_at = now + self.probe_interval();
             self.lost_probes += u8::from(!is_silence);

@@ -91,13 +91,18 @@ impl Pair {
 
     /// Records the digest: no packet may change from an outcome that it does not have.
     fn enter(&mut self) {
-        let spurious = self.digest.spurious.iter();
-        let spurious: Vec<u64> = spurious.map(|packet| packet.sent.packet_number).collect();
+        let spurious: Vec<u64> = self
+            .digest
+            .spurious
+            .iter()
+            .map(|packet| packet.sent.packet_number)
+            .collect();
         for packet in &self.digest.acked {
             let number = packet.sent.packet_number;
-            let before = match spurious.contains(&number) {
-                true => Outcome::Lost,
-                false => Outcome::InFlight,
+            let before = if spurious.contains(&number) {
+                Outcome::Lost
+            } else {
+                Outcome::InFlight
             };
             let outcome = &mut self.outcomes[number as usize].1;
             assert_eq!(*outcome, before, "acknowledged: {number}");
@@ -134,8 +139,11 @@ impl Pair {
             self.recovery.delivered_bytes(),
             self.bytes_of(Outcome::Acked)
         );
-        let outstanding = self.recovery.outstanding();
-        let outstanding: Vec<u64> = outstanding.map(|packet| packet.packet_number).collect();
+        let outstanding: Vec<u64> = self
+            .recovery
+            .outstanding()
+            .map(|packet| packet.packet_number)
+            .collect();
         assert_eq!(outstanding, self.numbers_of(Outcome::InFlight));
         let oldest = self.recovery.silent_since().is_some();
         assert_eq!(oldest, in_flight > 0);
@@ -240,9 +248,10 @@ fn needless_and_delay(rule: LossDetection, late: u64, lost: &[u64]) -> ([usize; 
             digests.extend(pair.digest.lost.iter().map(|packet| packet.packet_number));
         }
         for number in digests {
-            match lost.contains(&number) {
-                true => found_after = found_after.max(at(millis) - at(number + 50)),
-                false => needless[number as usize / 1_000] += 1,
+            if lost.contains(&number) {
+                found_after = found_after.max(at(millis) - at(number + 50));
+            } else {
+                needless[number as usize / 1_000] += 1;
             }
         }
     }

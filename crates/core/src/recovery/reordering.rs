@@ -152,8 +152,9 @@ impl Reordering {
         }
         let largest_before = largest_before.unwrap_or(0);
         if let Some(reference) = self.newest {
-            let late = acked.iter();
-            let late = late.take_while(|packet| packet.sent.packet_number < largest_before);
+            let late = acked
+                .iter()
+                .take_while(|packet| packet.sent.packet_number < largest_before);
             for packet in late {
                 if let Some(received_at) = packet.received_at {
                     let lateness = reference.lateness(packet.sent.sent_at, received_at);
@@ -162,8 +163,10 @@ impl Reordering {
                 }
             }
         }
-        let newer = acked.iter().rev();
-        let newer = newer.take_while(|packet| packet.sent.packet_number >= largest_before);
+        let newer = acked
+            .iter()
+            .rev()
+            .take_while(|packet| packet.sent.packet_number >= largest_before);
         let mut timed = newer.filter_map(Reference::of).peekable();
         let newest = timed.peek().copied();
         if let Some(reference) = self.newest {
@@ -203,14 +206,12 @@ impl Reordering {
     /// Returns whether this packet, sent after the newest one in the last report, would have been
     /// in that report, had it arrived.
     pub(super) fn is_missing(&self, packet: &SentPacket) -> bool {
-        let Some(newest) = self
-            .newest
-            .filter(|_| self.following.packets() >= MIN_FOLLOWING)
-        else {
+        let Some(newest) = self.newest else {
             return false;
         };
         let lateness = newest.lateness(packet.sent_at, self.reported_at);
-        lateness > self.window.max(RttEstimator::GRANULARITY)
+        self.following.packets() >= MIN_FOLLOWING
+            && lateness > self.window.max(RttEstimator::GRANULARITY)
             && lateness > self.following.early_window()
     }
 }
@@ -245,9 +246,10 @@ mod tests {
         let mut reordering = Reordering::default();
         let mut latenesses = latenesses.iter();
         for number in 0..count {
-            let late = match number % 10 == 5 {
-                true => latenesses.next().copied().unwrap_or(0),
-                false => 0,
+            let late = if number % 10 == 5 {
+                latenesses.next().copied().unwrap_or(0)
+            } else {
+                0
             };
             let packet = acked(&mut recovery, late);
             let reported_at = packet.received_at.expect("told");
@@ -291,13 +293,17 @@ mod tests {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         let mut reordering = Reordering::default();
         for first in (0..count).step_by(4) {
-            let packets = (first..first + 4).map(|number| match number % 10 {
-                5 => acked(&mut recovery, late),
-                _ => acked(&mut recovery, 0),
-            });
-            let packets: Vec<AckedPacket> = packets.collect();
-            let reported_at = packets.iter().filter_map(|packet| packet.received_at).max();
-            let reported_at = reported_at.expect("told");
+            let packets: Vec<AckedPacket> = (first..first + 4)
+                .map(|number| match number % 10 {
+                    5 => acked(&mut recovery, late),
+                    _ => acked(&mut recovery, 0),
+                })
+                .collect();
+            let reported_at = packets
+                .iter()
+                .filter_map(|packet| packet.received_at)
+                .max()
+                .expect("told");
             let now = reported_at + ROUND_TRIP / 2;
             reordering.on_report(now, reported_at, &packets, Some(first));
         }

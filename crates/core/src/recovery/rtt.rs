@@ -68,9 +68,10 @@ impl RttEstimator {
     /// queue: the jitter. Until that is known, it is the least round-trip time: twice the variation
     /// after a first sample (RFC 6298 §2.2).
     pub fn idle_delay_margin(&self) -> Duration {
-        match self.jitter.is_known() {
-            true => self.jitter(),
-            false => self.min.unwrap_or(self.smoothed()),
+        if self.jitter.is_known() {
+            self.jitter()
+        } else {
+            self.min.unwrap_or(self.smoothed())
         }
     }
 

@@ -113,8 +113,9 @@ impl SentPackets {
     /// Returns when the oldest outstanding packet with this content was sent.
     pub(super) fn first_outstanding_at(&self, content: PacketContent) -> Option<Instant> {
         let wanted = Wanted::of(content);
-        let in_holes = self.open_holes();
-        let in_holes = in_holes.map(|number| &self.packets[self.index_of(number)]);
+        let in_holes = self
+            .open_holes()
+            .map(|number| &self.packets[self.index_of(number)]);
         let beyond = self.index_of(self.acked_until.max(self.first));
         let mut records = in_holes.chain(self.packets.range(beyond..));
         let first = records.find(|record| wanted.is_outstanding_in(record));

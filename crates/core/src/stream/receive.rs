@@ -144,9 +144,10 @@ impl ReceiveStream {
         if !self.pieces.keeps_bytes() {
             self.pieces.forget_below(self.offset);
         }
-        match is_next {
-            true => Received::InOrder,
-            false => Received::OutOfTurn,
+        if is_next {
+            Received::InOrder
+        } else {
+            Received::OutOfTurn
         }
     }
 
@@ -195,13 +196,15 @@ impl ReceiveStream {
         let is_known = |from, to| self.known_bytes(from, to) > 0;
         let is_known_before = gap.start == 0 || is_known(gap.start - 1, gap.start);
         let is_known_behind = is_known(gap.end, gap.end + 1) || self.final_offset == Some(gap.end);
-        let begins_well = match edges.begins {
-            true => !messages.is_open_before(gap.start),
-            false => is_known_before == messages.is_open_before(gap.start),
+        let begins_well = if edges.begins {
+            !messages.is_open_before(gap.start)
+        } else {
+            is_known_before == messages.is_open_before(gap.start)
         };
-        let ends_well = match edges.ends {
-            true => !messages.is_open_behind(gap.end),
-            false => is_known_behind == messages.is_open_behind(gap.end),
+        let ends_well = if edges.ends {
+            !messages.is_open_behind(gap.end)
+        } else {
+            is_known_behind == messages.is_open_behind(gap.end)
         };
         begins_well && ends_well
     }

@@ -33,9 +33,10 @@ impl TailLossProbe {
             .sent_at
             .is_none_or(|sent_at| rtt.has_sample() && rtt.sampled_at() > sent_at);
         self.due_at = (self.outstanding.is_none() && has_new_sample).then(|| {
-            let timeout = match rtt.has_sample() {
-                true => (rtt.smoothed() * 2).max(MIN_TIMEOUT),
-                false => INITIAL_TIMEOUT,
+            let timeout = if rtt.has_sample() {
+                (rtt.smoothed() * 2).max(MIN_TIMEOUT)
+            } else {
+                INITIAL_TIMEOUT
             };
             now + timeout + alone_delay
         });

@@ -75,9 +75,10 @@ fn edges_of(kind: u8) -> Option<Edges> {
 /// Appends the header of a segment, whose payload must end the datagram.
 pub(crate) fn write_segment(header: SegmentHeader, out: &mut Vec<u8>) {
     let last = if header.is_last { LAST_FLAG } else { 0 };
-    let feedback = match header.wants_packet_feedback {
-        true => PER_PACKET_FEEDBACK_FLAG,
-        false => 0,
+    let feedback = if header.wants_packet_feedback {
+        PER_PACKET_FEEDBACK_FLAG
+    } else {
+        0
     };
     let kind = match (header.edges.begins, header.edges.ends) {
         (true, true) => SEGMENT,

@@ -347,9 +347,10 @@ impl<C: Load> Network<C> {
             }
             let ends = [&mut self.sender, &mut self.receiver];
             for (end, is_spared) in ends.into_iter().zip(is_spared) {
-                match is_spared {
-                    true => self.spared_count += 1,
-                    false => end.handle_timeout(self.now),
+                if is_spared {
+                    self.spared_count += 1;
+                } else {
+                    end.handle_timeout(self.now);
                 }
             }
             self.check(true, "a timeout");
@@ -394,9 +395,10 @@ impl<C: Load> Network<C> {
             return;
         }
         self.check_count += 1;
-        let (end, name) = match is_sender {
-            true => (&self.sender, "sender"),
-            false => (&self.receiver, "receiver"),
+        let (end, name) = if is_sender {
+            (&self.sender, "sender")
+        } else {
+            (&self.receiver, "receiver")
         };
         let violations = check(end, self.now);
         let texts: Vec<String> = violations.iter().map(|one| one.to_string()).collect();

@@ -271,9 +271,12 @@ fn determined(unknowns: &[u64], repairs: &[RepairHeader]) -> BTreeSet<u64> {
     let mut rows: Vec<Vec<u8>> = repairs
         .iter()
         .map(|header| {
-            let of = |&number: &u64| match header.covers(number) {
-                true => header.coefficient(number),
-                false => 0,
+            let of = |&number: &u64| {
+                if header.covers(number) {
+                    header.coefficient(number)
+                } else {
+                    0
+                }
             };
             unknowns.iter().map(of).collect()
         })

@@ -46,12 +46,15 @@ impl Pace {
         losses: LossModel,
         residual: f64,
     ) -> Option<SlidingWindow> {
-        let time_left = frame.deadline.saturating_since(now);
-        let time_left = time_left.saturating_sub(forecast.arrival_after(Duration::ZERO));
+        let time_left = frame
+            .deadline
+            .saturating_since(now)
+            .saturating_sub(forecast.arrival_after(Duration::ZERO));
         let span = (rtt * 2).min(time_left).as_secs_f64();
-        let frames = match self.interval_seconds > 0.0 {
-            true => (span / self.interval_seconds).max(1.0),
-            false => 1.0,
+        let frames = if self.interval_seconds > 0.0 {
+            (span / self.interval_seconds).max(1.0)
+        } else {
+            1.0
         };
         let symbols = (frames * self.symbols_per_frame).min(f64::from(MAX_WINDOW)) as u16;
         let symbols = symbols.max(frame.symbol_count).clamp(1, MAX_WINDOW);

@@ -55,8 +55,9 @@ fn place(
 ) -> Vec<u16> {
     let mut counts = vec![0; paths.len()];
     for _ in 0..count {
-        let path = repair_placement.path_for(Instant::ZERO, &repair(500), &window, paths);
-        let path = path.unwrap();
+        let path = repair_placement
+            .path_for(Instant::ZERO, &repair(500), &window, paths)
+            .unwrap();
         repair_placement.on_repair(&window, path);
         counts[path.index()] += 1;
     }
@@ -66,8 +67,10 @@ fn place(
 #[test]
 fn repairs_of_a_block_go_where_loss_is_low_and_the_sources_are_not() {
     let split = |count, taken: &[u8], losses: &[f64]| {
-        let paths = (0..).zip(losses).map(|(id, loss)| path(id, 40, *loss));
-        let paths: Vec<PathView> = paths.collect();
+        let paths: Vec<PathView> = (0..)
+            .zip(losses)
+            .map(|(id, loss)| path(id, 40, *loss))
+            .collect();
         let end = taken.len() as u64;
         place(&mut repair_placement(taken), count, 0..end, &paths)
     };

@@ -91,9 +91,10 @@ impl OutgoingFrame {
     /// carried which left before the fragment was cut again.
     pub(super) fn pieces(&self, fragment: u16) -> impl Iterator<Item = u16> + use<> {
         let first = &self.fragments[usize::from(fragment)];
-        let others = match first.is_cut_again() {
-            true => self.other_pieces(fragment, first.cut_bytes()),
-            false => Vec::new(),
+        let others = if first.is_cut_again() {
+            self.other_pieces(fragment, first.cut_bytes())
+        } else {
+            Vec::new()
         };
         core::iter::once(fragment).chain(others)
     }

@@ -117,9 +117,10 @@ fn check_fragment(
     checker: &mut Checker,
 ) {
     // Of several copies that the scheduler asked for, the first to leave is the original.
-    let is_bound = match state.has_left {
-        false => !place.copies_bound_to.is_empty() || !place.bound_to.is_empty(),
-        true => !place.bound_to.is_empty(),
+    let is_bound = if state.has_left {
+        !place.bound_to.is_empty()
+    } else {
+        !place.copies_bound_to.is_empty() || !place.bound_to.is_empty()
     };
     let place_count = place.waiting + place.awaiting_repairs + u32::from(is_bound);
     let is_in_one_place = place_count == u32::from(state.state == State::Waiting);

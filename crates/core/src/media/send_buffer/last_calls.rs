@@ -53,14 +53,8 @@ impl SendBuffer {
             let lead = self.last_calls.lead?;
             Some(self.deadline_of(frame).saturating_sub(lead))
         });
-        match self.last_calls.copies.is_empty() {
-            // The usual case.
-            true => of_frames,
-            false => {
-                let copies = self.last_calls.copies.iter().map(|(at, _)| *at);
-                copies.chain(of_frames).min()
-            }
-        }
+        let copies = self.last_calls.copies.iter().map(|(at, _)| *at);
+        copies.chain(of_frames).min()
     }
 
     /// Appends the fragments whose last calls have come, of those that have been sent and neither

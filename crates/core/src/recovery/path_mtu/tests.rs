@@ -47,9 +47,10 @@ fn search(mtu: &mut PathMtu, path_mtu: u32) -> Vec<u32> {
         };
         probes.push(bytes);
         mtu.on_probe_sent(bytes);
-        match bytes <= path_mtu {
-            true => mtu.on_acked(now, &probe(bytes)),
-            false => mtu.on_lost(now, &probe(bytes), false),
+        if bytes <= path_mtu {
+            mtu.on_acked(now, &probe(bytes));
+        } else {
+            mtu.on_lost(now, &probe(bytes), false);
         }
     }
     probes

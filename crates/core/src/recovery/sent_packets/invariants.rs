@@ -34,8 +34,10 @@ impl SentPackets {
             format!("packets from {} on are not in order", self.first)
         });
         let below = numbers.filter(|(_, number)| *number < self.acked_until);
-        let open = below.filter(|(record, _)| record.outcome() != Outcome::Acked);
-        let open: Vec<u64> = open.map(|(_, number)| number).collect();
+        let open: Vec<u64> = below
+            .filter(|(record, _)| record.outcome() != Outcome::Acked)
+            .map(|(_, number)| number)
+            .collect();
         // A packet that a stream's offset settled stays a hole until it is forgotten.
         let mut holes = self.holes.iter();
         let has_all = open.iter().all(|number| holes.any(|hole| hole == number));

@@ -167,10 +167,7 @@ fn pack(content: PacketContent) -> u64 {
             frame,
             fragment,
             is_piece,
-        } => match is_piece {
-            false => (0, numbered(frame, fragment)),
-            true => (6, numbered(frame, fragment)),
-        },
+        } => (if is_piece { 6 } else { 0 }, numbered(frame, fragment)),
         PacketContent::Repair { frame, repair } => (1, numbered(frame, repair)),
         PacketContent::Segment { offset } => (2, offset),
         PacketContent::Padding => (3, 0),

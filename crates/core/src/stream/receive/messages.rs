@@ -63,9 +63,12 @@ impl Messages {
     #[cold]
     fn join(&mut self, offset: u64, payload: &[u8], mut edges: Edges) -> bool {
         let end = offset + payload.len() as u64;
-        let before = self.parts.range(..offset).next_back();
-        let before = before.map(|(start, _)| *start);
-        let before = before.filter(|_| !edges.begins && self.is_open_before(offset));
+        let before = if !edges.begins && self.is_open_before(offset) {
+            let parts_before = self.parts.range(..offset);
+            parts_before.map(|(start, _)| *start).next_back()
+        } else {
+            None
+        };
         let is_followed = !edges.ends && self.is_open_behind(end);
         let length_of = |start: &u64| self.parts.get(start).map_or(0, |(_, bytes)| bytes.len());
         let around =
@@ -83,11 +86,10 @@ impl Messages {
             edges.ends = later.ends;
             bytes.extend_from_slice(&rest);
         }
-        match edges == Edges::WHOLE {
-            true => self.whole.push_back(bytes.into()),
-            false => {
-                self.parts.insert(start, (edges, bytes));
-            }
+        if edges == Edges::WHOLE {
+            self.whole.push_back(bytes.into())
+        } else {
+            self.parts.insert(start, (edges, bytes));
         }
         true
     }

@@ -11,9 +11,10 @@ impl SendStream {
         if chunk.offset == self.next_offset {
             self.cut(chunk);
         }
-        let (first_edges, second_edges) = match self.carries_messages {
-            true => chunk.edges.cut(),
-            false => (Edges::WHOLE, Edges::WHOLE),
+        let (first_edges, second_edges) = if self.carries_messages {
+            chunk.edges.cut()
+        } else {
+            (Edges::WHOLE, Edges::WHOLE)
         };
         let first = Chunk {
             length: first_bytes,

@@ -41,9 +41,10 @@ impl SendStream {
             let is_waiting = self.waiting.contains_key(&offset);
             waiting_bytes += u64::from(segment.length) * u64::from(is_waiting);
             // Over several paths a segment may wait for another copy while one is in flight.
-            let is_right = match is_waiting {
-                true => !segment.is_delivered,
-                false => !segment.is_wanted_again(),
+            let is_right = if is_waiting {
+                !segment.is_delivered
+            } else {
+                !segment.is_wanted_again()
             };
             checker.require(Invariant::Segments, is_right, || {
                 format!("to be sent: {is_waiting}: {segment:?}")

@@ -51,9 +51,10 @@ impl Places {
             return true;
         }
         let place = self.at(packet.frame, packet.fragment);
-        let set = match packet.reason.is_scheduled_copy() {
-            true => &mut place.copies_bound_to,
-            false => &mut place.bound_to,
+        let set = if packet.reason.is_scheduled_copy() {
+            &mut place.copies_bound_to
+        } else {
+            &mut place.bound_to
         };
         let is_first = !set.contains(path);
         set.insert(path);
@@ -69,9 +70,10 @@ impl Places {
         } = packet.content
         {
             let place = self.at(frame, fragment);
-            let set = match is_piece {
-                true => &mut place.pieces_on,
-                false => &mut place.outstanding_on,
+            let set = if is_piece {
+                &mut place.pieces_on
+            } else {
+                &mut place.outstanding_on
             };
             set.insert(path);
         }

@@ -224,8 +224,8 @@ fn what_is_recovered_has_arrived_whichever_frame_it_is_of() {
     let mut buffer = two_with_repairs();
     send_all(&mut buffer);
     let window = buffer.take_repair(FrameId(1), 0).unwrap();
-    let symbols = buffer.symbols(window);
-    let symbols: Vec<_> = symbols
+    let symbols: Vec<_> = buffer
+        .symbols(window)
         .map(|symbol| (symbol.symbol, symbol.payload.len()))
         .collect();
     assert_eq!(
