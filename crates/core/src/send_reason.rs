@@ -5,104 +5,75 @@
 
 use core::fmt;
 
-/// Why a datagram left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SendReason {
+/// Defines [`SendReason`] by its variants and their names.
+macro_rules! send_reasons {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// Why a datagram left.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum SendReason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl SendReason {
+            /// Every reason, in the order of their declaration.
+            pub const ALL: [SendReason; [$($name),*].len()] = [$(SendReason::$reason),*];
+
+            /// Returns the name in reports and traces.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(SendReason::$reason => $name,)*
+                }
+            }
+        }
+    };
+}
+
+send_reasons! {
     /// First transmission of a fragment or a segment.
-    New,
+    New = "new",
     /// Loss detection declared a copy lost.
-    Lost,
+    Lost = "lost",
     /// A copy is in flight on a path that has become suspect.
-    PathSuspect,
+    PathSuspect = "path-suspect",
     /// A copy was in flight on a path that went out.
-    PathOut,
+    PathOut = "path-out",
     /// A copy was in flight on a path that was removed.
-    PathRemoved,
+    PathRemoved = "path-removed",
     /// A copy in flight on a congested path will miss its deadline there.
-    PathCongested,
+    PathCongested = "path-congested",
     /// No time is left to retransmit a retransmission: it gets a copy on another path.
-    LastTry,
+    LastTry = "last-try",
     /// The same on the same path, because no other path makes the deadline.
-    LastTrySamePath,
+    LastTrySamePath = "last-try-same-path",
     /// Acknowledgement is overdue, and a copy makes the deadline only if it leaves now.
-    LastCall,
+    LastCall = "last-call",
     /// A lost fragment waited for repairs, which did not recover it.
-    NotRecovered,
+    NotRecovered = "not-recovered",
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
-    Duplicate,
+    Duplicate = "duplicate",
     /// A segment in flight on another path, which is slow to deliver it: the peer waits for it, or
     /// there is nothing else to send. Or no path has answered yet, and the first ones leave on all.
-    Reinjection,
+    Reinjection = "reinjection",
     /// A stream's retransmission timer expired.
-    RetransmissionTimeout,
+    RetransmissionTimeout = "retransmission-timeout",
     /// Tail loss probe with the last segment in flight (RFC 8985 §7).
-    TailLossProbe,
+    TailLossProbe = "tail-loss-probe",
     /// Repair symbol of forward error correction.
-    Repair,
+    Repair = "repair",
     /// Useless bytes that probe for bandwidth.
-    Padding,
+    Padding = "padding",
     /// A suspect path is asked whether it is alive.
-    PathChallenge,
+    PathChallenge = "path-challenge",
     /// A path on which nothing is sent is asked whether it is alive, and for its round-trip time.
-    IdleProbe,
+    IdleProbe = "idle-probe",
     /// Useless bytes that probe for a larger MTU.
-    MtuProbe,
+    MtuProbe = "mtu-probe",
     /// No tracked content: reports, path responses, notices, window updates, the close.
-    Control,
+    Control = "control",
 }
 
 impl SendReason {
-    /// Every reason, in the order of their declaration.
-    pub const ALL: [SendReason; 20] = [
-        SendReason::New,
-        SendReason::Lost,
-        SendReason::PathSuspect,
-        SendReason::PathOut,
-        SendReason::PathRemoved,
-        SendReason::PathCongested,
-        SendReason::LastTry,
-        SendReason::LastTrySamePath,
-        SendReason::LastCall,
-        SendReason::NotRecovered,
-        SendReason::Duplicate,
-        SendReason::Reinjection,
-        SendReason::RetransmissionTimeout,
-        SendReason::TailLossProbe,
-        SendReason::Repair,
-        SendReason::Padding,
-        SendReason::PathChallenge,
-        SendReason::IdleProbe,
-        SendReason::MtuProbe,
-        SendReason::Control,
-    ];
-
-    /// Returns the name in reports and traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SendReason::New => "new",
-            SendReason::Lost => "lost",
-            SendReason::PathSuspect => "path-suspect",
-            SendReason::PathOut => "path-out",
-            SendReason::PathRemoved => "path-removed",
-            SendReason::PathCongested => "path-congested",
-            SendReason::LastTry => "last-try",
-            SendReason::LastTrySamePath => "last-try-same-path",
-            SendReason::LastCall => "last-call",
-            SendReason::NotRecovered => "not-recovered",
-            SendReason::Duplicate => "duplicate",
-            SendReason::Reinjection => "reinjection",
-            SendReason::RetransmissionTimeout => "retransmission-timeout",
-            SendReason::TailLossProbe => "tail-loss-probe",
-            SendReason::Repair => "repair",
-            SendReason::Padding => "padding",
-            SendReason::PathChallenge => "path-challenge",
-            SendReason::IdleProbe => "idle-probe",
-            SendReason::MtuProbe => "mtu-probe",
-            SendReason::Control => "control",
-        }
-    }
-
     /// Returns whether the datagram carries another copy of a fragment or segment that left before.
     pub const fn is_copy(self) -> bool {
         self.is_retransmission() || self.is_scheduled_copy()
