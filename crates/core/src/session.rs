@@ -9,6 +9,7 @@
 //! until `None` → [`Session::poll_timeout`]. It then waits for a datagram or for that moment. Time
 //! never goes back. Nothing that arrives from the network is an error.
 
+mod binding;
 mod content;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
@@ -249,7 +250,7 @@ impl<C: Content> Session<C> {
         };
         if path.state() != PathState::Removed {
             path.liveness.remove();
-            C::on_path_removed(self, id);
+            self.content.take_back(&mut self.paths, id);
             self.declare_silent(now, id, SendReason::PathRemoved);
             C::on_path_changed(self, now, id);
         }
@@ -263,7 +264,7 @@ impl<C: Content> Session<C> {
     fn new_path(&self, now: Instant, id: PathId, options: PathOptions) -> Path {
         let controller = ControllerConfig {
             min_rate: self.config.min_rate,
-            max_rate: C::max_rate(self),
+            max_rate: self.content.max_rate(&self.config),
             initial_rate: options.initial_rate.unwrap_or(self.config.initial_rate),
             initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.laboratory.fixed_rate,
@@ -288,7 +289,7 @@ impl<C: Content> Session<C> {
             return;
         }
         self.paths[path.index()].liveness.remove();
-        C::on_path_removed(self, path);
+        self.content.take_back(&mut self.paths, path);
         self.declare_silent(now, path, SendReason::PathRemoved);
         self.on_path_changed(now, path);
     }

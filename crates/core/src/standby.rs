@@ -34,9 +34,6 @@ const SHORT_FOR: Duration = Duration::from_millis(100);
 /// Time for which the other paths must suffice before metered ones are held in reserve.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
-/// Time over which the rate of a source is measured.
-const MEASURED_OVER: Duration = Duration::from_secs(1);
-
 /// Decides whether metered paths are held in reserve.
 #[derive(Debug)]
 pub(crate) struct Standby {
@@ -46,10 +43,6 @@ pub(crate) struct Standby {
     is_scarce: bool,
     /// Time since which the opposite of `is_in_reserve` has seemed right.
     contested_since: Option<Instant>,
-    /// Media bytes since the moment, and the rate over the span before.
-    media_bytes: u64,
-    measured_since: Instant,
-    media_rate: DataRate,
 }
 
 /// State of the active paths without a meter.
@@ -68,26 +61,12 @@ pub(crate) struct Unmetered {
 
 impl Standby {
     /// Creates the state with metered paths in reserve, until the others are seen to fall short.
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new() -> Self {
         Standby {
             is_in_reserve: true,
             is_scarce: false,
             contested_since: None,
-            media_bytes: 0,
-            measured_since: now,
-            media_rate: DataRate::ZERO,
         }
-    }
-
-    /// Counts a frame of the source.
-    pub(crate) fn on_frame(&mut self, now: Instant, bytes: usize) {
-        let elapsed = now.saturating_since(self.measured_since);
-        if elapsed >= MEASURED_OVER {
-            self.media_rate = DataRate::from_bytes_per(self.media_bytes, elapsed);
-            self.media_bytes = 0;
-            self.measured_since = now;
-        }
-        self.media_bytes += bytes as u64;
     }
 
     /// Returns whether metered paths are in reserve now.
@@ -102,11 +81,12 @@ impl Standby {
         !self.is_in_reserve && self.is_scarce
     }
 
-    /// Updates the decision by the state of the paths. Returns whether it has changed.
+    /// Updates the decision by the state of the paths, of which media needs a rate. Returns whether
+    /// it has changed.
     pub(crate) fn update(
         &mut self,
         now: Instant,
-        source: SourceLimits,
+        needed: DataRate,
         deadline: Duration,
         unmetered: &Unmetered,
     ) -> bool {
@@ -114,7 +94,6 @@ impl Standby {
             self.contested_since = None;
             return core::mem::replace(&mut self.is_in_reserve, false);
         }
-        let needed = self.needed(source);
         self.is_scarce = unmetered.bandwidth < needed.mul_f64(MARGIN);
         let is_drained = unmetered.bandwidth.bytes_in(deadline / 4) >= unmetered.queued_bytes;
         let (is_suspected, lasting) = if self.is_in_reserve {
@@ -137,12 +116,13 @@ impl Standby {
         self.contested_since = None;
         true
     }
+}
 
-    fn needed(&self, source: SourceLimits) -> DataRate {
-        match source {
-            SourceLimits::Fixed => self.media_rate,
-            SourceLimits::Adaptive { min, max } => min.mul_f64(2.0).min(max),
-        }
+/// Returns the rate that the paths must carry for a source. `media_rate` is its present rate.
+pub(crate) fn needed(source: SourceLimits, media_rate: DataRate) -> DataRate {
+    match source {
+        SourceLimits::Fixed => media_rate,
+        SourceLimits::Adaptive { min, max } => min.mul_f64(2.0).min(max),
     }
 }
 
@@ -157,6 +137,8 @@ mod tests {
         max: DataRate::from_kilobits_per_second(4_000),
     };
 
+    const NEEDED: DataRate = DataRate::from_megabits_per_second(1);
+
     fn unmetered(kilobits_per_second: u64, queued_bytes: u64) -> Unmetered {
         Unmetered {
             path_count: 1,
@@ -169,34 +151,25 @@ mod tests {
     /// Returns whether metered paths are in reserve after `seen` every 10 ms for `for_millis`.
     fn after(standby: &mut Standby, from_millis: u64, for_millis: u64, seen: Unmetered) -> bool {
         for millis in (from_millis..=from_millis + for_millis).step_by(10) {
-            standby.update(Instant::from_millis(millis), ADAPTIVE, DEADLINE, &seen);
+            standby.update(Instant::from_millis(millis), NEEDED, DEADLINE, &seen);
         }
         standby.is_in_reserve()
     }
 
     #[test]
-    fn an_adaptive_source_needs_twice_its_least_or_its_most() {
-        let standby = Standby::new(Instant::ZERO);
-        assert_eq!(standby.needed(ADAPTIVE), KBIT(1_000));
+    fn an_adaptive_source_needs_twice_its_least_or_its_most_and_another_its_rate() {
+        assert_eq!(needed(ADAPTIVE, KBIT(3_000)), KBIT(1_000));
         let narrow = SourceLimits::Adaptive {
             min: KBIT(500),
             max: KBIT(800),
         };
-        assert_eq!(standby.needed(narrow), KBIT(800));
-    }
-
-    #[test]
-    fn a_source_that_follows_nothing_needs_what_it_produced_in_the_last_second() {
-        let mut standby = Standby::new(Instant::ZERO);
-        for frame in 0..=25 {
-            standby.on_frame(Instant::from_millis(40 * frame), 5_000);
-        }
-        assert_eq!(standby.needed(SourceLimits::Fixed), KBIT(1_000));
+        assert_eq!(needed(narrow, KBIT(3_000)), KBIT(800));
+        assert_eq!(needed(SourceLimits::Fixed, KBIT(3_000)), KBIT(3_000));
     }
 
     #[test]
     fn below_the_need_for_100_ms_metered_paths_help() {
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         assert!(after(&mut standby, 0, 5_000, unmetered(1_000, 0)));
         assert!(after(&mut standby, 6_000, 90, unmetered(999, 0)));
         assert!(
@@ -208,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_backlog_of_more_than_a_quarter_of_the_deadline_counts_as_short() {
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         // 2 Mbit/s for 125 ms carry 31,250 B.
         assert!(after(&mut standby, 0, 1_000, unmetered(2_000, 31_250)));
         assert!(!after(&mut standby, 1_010, 100, unmetered(2_000, 31_251)));
@@ -220,7 +193,7 @@ mod tests {
             queueing_delay: Duration::from_millis(millis),
             ..unmetered(2_000, 0)
         };
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         assert!(after(&mut standby, 0, 1_000, held(250)));
         assert!(!after(&mut standby, 1_010, 100, held(251)));
         assert!(!after(&mut standby, 1_120, 5_000, held(126)));
@@ -229,7 +202,7 @@ mod tests {
 
     #[test]
     fn with_a_quarter_to_spare_for_a_second_they_go_back() {
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         standby.is_in_reserve = false;
         assert!(!after(&mut standby, 0, 9_000, unmetered(1_249, 0)));
         assert!(!after(&mut standby, 9_010, 990, unmetered(1_250, 0)));
@@ -238,10 +211,10 @@ mod tests {
 
     #[test]
     fn bandwidth_is_wanted_up_to_a_quarter_above_the_need_and_only_while_metered_paths_help() {
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         let mut is_wanted = |is_in_reserve, seen| {
             standby.is_in_reserve = is_in_reserve;
-            standby.update(Instant::ZERO, ADAPTIVE, DEADLINE, &seen);
+            standby.update(Instant::ZERO, NEEDED, DEADLINE, &seen);
             standby.is_bandwidth_wanted()
         };
         assert!(is_wanted(false, unmetered(1_249, 0)));
@@ -252,9 +225,9 @@ mod tests {
 
     #[test]
     fn without_any_other_path_they_help_at_once() {
-        let mut standby = Standby::new(Instant::ZERO);
+        let mut standby = Standby::new();
         let seen = Unmetered::default();
-        assert!(standby.update(Instant::ZERO, ADAPTIVE, DEADLINE, &seen));
+        assert!(standby.update(Instant::ZERO, NEEDED, DEADLINE, &seen));
         assert!(!standby.is_in_reserve());
     }
 }

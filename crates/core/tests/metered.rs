@@ -62,7 +62,7 @@ fn a_path_that_comes_to_be_paid_for_stands_by() {
         is_metered: true,
         ..PathOptions::default()
     };
-    network.sender.set_options(network.now, PathId(1), options);
+    network.sender.set_options(PathId(1), options);
     stream(&mut network, 2);
     assert!(stream(&mut network, 1) <= PROBE_BYTES);
     let outage = (network.now, network.now + Duration::from_secs(2));

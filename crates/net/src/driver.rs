@@ -388,8 +388,8 @@ impl<L: Load> Driver<L> {
 
     /// Sets the user's options of a path.
     pub(crate) fn set_options(&mut self, now: Instant, index: usize, options: PathOptions) {
-        let now = self.pass_to(now);
-        self.endpoint.set_options(now, PathId(index as u8), options);
+        self.pass_to(now);
+        self.endpoint.set_options(PathId(index as u8), options);
         if let Some(link) = self.local_link_mut(index) {
             link.set_options(&options);
         }

@@ -6,6 +6,8 @@ use anabranch_units::{DataRate, Instant};
 
 use super::Session;
 use super::next_timer::NextTimer;
+use super::output::Output;
+use super::sizes::Sizes;
 use crate::config::{Config, ConfigError};
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
@@ -27,8 +29,16 @@ pub trait Content: Hooks {}
 
 impl<C: Hooks> Content for C {}
 
-/// The points at which [`Session`] calls its content. Hooks that need paths, counters or events
-/// take the whole session.
+/// The parts of a session that its content reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings<'a> {
+    pub(super) config: &'a Config,
+    pub(super) sizes: &'a Sizes,
+    pub(super) paths: &'a [Path],
+}
+
+/// The points at which [`Session`] calls its content. A hook takes the content, and the parts of
+/// the session that it needs. Only hooks that start actions of the session itself take all of it.
 pub(crate) trait Hooks: Sized + Debug {
     /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
@@ -45,22 +55,19 @@ pub(crate) trait Hooks: Sized + Debug {
     fn header_bytes(&self) -> u32;
 
     /// Returns the highest useful rate of a path's controller.
-    fn max_rate(session: &Session<Self>) -> DataRate;
+    fn max_rate(&self, config: &Config) -> DataRate;
 
     /// Handles a path that has been added, or has taken the number of another.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
     /// Sets whether the user pays for a path by volume from now on.
-    fn on_metered(_session: &mut Session<Self>, _now: Instant, _is_metered: bool) {}
-
-    /// Handles a removed path; its packets in flight are declared lost after this call.
-    fn on_path_removed(_session: &mut Session<Self>, _id: PathId) {}
+    fn on_metered(&mut self, _is_metered: bool) {}
 
     /// Handles a change of a path's state.
     fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
 
     /// Moves packets that are bound to a path back to the common queue.
-    fn take_back(session: &mut Session<Self>, id: PathId);
+    fn take_back(&mut self, paths: &mut [Path], id: PathId);
 
     /// Adds the content's own knowledge to views of the paths that have just been made.
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]);
@@ -96,7 +103,7 @@ pub(crate) trait Hooks: Sized + Debug {
     fn on_peer_closes(session: &mut Session<Self>, now: Instant);
 
     /// Handles the end of the session, after which nothing else will arrive.
-    fn on_end(_session: &mut Session<Self>) {}
+    fn on_end(&mut self, _output: &mut Output) {}
 
     /// Prepares packets for sending. Returns false if a quick check finds nothing to send.
     fn prepare(_session: &mut Session<Self>, _now: Instant) -> bool {
@@ -109,7 +116,8 @@ pub(crate) trait Hooks: Sized + Debug {
     }
 
     /// Returns the path on which [`Hooks::write_control_frames`] has something to write now.
-    fn control_frames_path(session: &Session<Self>, now: Instant) -> Option<PathId>;
+    /// `is_open`: this end does not close the session.
+    fn control_frames_path(&self, now: Instant, is_open: bool, paths: &[Path]) -> Option<PathId>;
 
     /// Returns whether the peer wants reports about packets.
     fn is_report_wanted(&self) -> bool {
@@ -117,12 +125,12 @@ pub(crate) trait Hooks: Sized + Debug {
     }
 
     /// Writes wire frames that the peer must process before the report behind them.
-    fn write_before_report(_session: &mut Session<Self>, _buf: &mut Vec<u8>) {}
+    fn write_before_report(&mut self, _buf: &mut Vec<u8>) {}
 
     /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes
     /// them. `has_control_frames`: [`Hooks::control_frames_path`] named this path.
     fn write_control_frames(
-        session: &mut Session<Self>,
+        &mut self,
         now: Instant,
         has_report: bool,
         has_control_frames: bool,
@@ -147,13 +155,13 @@ pub(crate) trait Hooks: Sized + Debug {
     fn is_sender(&self) -> bool;
 
     /// Returns when the pacer releases the next packet of a path; `None` if there is none.
-    fn leaves_at(session: &Session<Self>, path: &Path) -> Option<Instant>;
+    fn leaves_at(&self, around: &Surroundings<'_>, path: &Path) -> Option<Instant>;
 
     /// Adds the timers of a path in use.
-    fn consider_path(session: &Session<Self>, path: &Path, next: &mut NextTimer);
+    fn consider_path(&self, paths: &[Path], path: &Path, next: &mut NextTimer);
 
     /// Adds the timers of the sending end.
-    fn consider_sending(session: &Session<Self>, next: &mut NextTimer);
+    fn consider_sending(&self, around: &Surroundings<'_>, next: &mut NextTimer);
 
     /// Adds the timers of the receiving end.
     fn consider_receiving(&self, _next: &mut NextTimer) {}
@@ -172,5 +180,5 @@ pub(crate) trait Hooks: Sized + Debug {
 
     /// Checks the invariants of the content.
     #[cfg(any(debug_assertions, feature = "invariants"))]
-    fn check(session: &Session<Self>, checker: &mut Checker);
+    fn check(&self, paths: &[Path], checker: &mut Checker);
 }

@@ -14,7 +14,7 @@ impl<C: Content> Session<C> {
         for path in &self.paths {
             path.check(&mut checker);
         }
-        C::check(self, &mut checker);
+        self.content.check(&self.paths, &mut checker);
         checker.violations
     }
 

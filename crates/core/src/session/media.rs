@@ -27,9 +27,11 @@ use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::content::Written;
+use super::binding::Binding;
+use super::content::{Hooks, Surroundings, Written};
 use super::next_timer::{NextTimer, Timer};
-use super::{Closing, Event, Session, are_present, content::Hooks};
+use super::output::Output;
+use super::{Closing, Event, Session, are_present};
 use crate::config::{Config, ConfigError, SourceLimits};
 use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -38,14 +40,12 @@ use crate::media::{self, Frame, FrameId, LastCall, SendBuffer, SendFrameError};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Digest, SentPacket};
-use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
 use crate::wire::{self, WireFrame};
 use admission::{Admission, Occasion};
 use idle::Idle;
 use receive::Reception;
-use schedule::Binding;
 use standby::Standby;
 use target::{Capacity, Target};
 
@@ -134,9 +134,10 @@ impl MediaSession {
         self.content.expire_frames(now, &mut self.output);
         self.content.update_fragment_bytes(&self.sizes, &self.paths);
         self.admit(now, None, Views::Old);
-        let id = match is_whole {
-            true => self.content.send_buffer.push(frame)?,
-            false => self.content.send_buffer.begin(now, frame)?,
+        let id = if is_whole {
+            self.content.send_buffer.push(frame)?
+        } else {
+            self.content.send_buffer.begin(now, frame)?
         };
         self.output.counters.frames_sent += 1;
         self.output.counters.media_bytes_sent += frame.bytes.len() as u64;
@@ -158,7 +159,6 @@ impl MediaSession {
             path.on_frame(interval, self.config.media.deadline);
         }
         let byte_count = frame.bytes.len();
-        content.standby.on_frame(now, byte_count);
         content.binding.request();
         if is_new {
             content.report_source_bytes(now, byte_count, &self.config, &mut self.paths);
@@ -348,8 +348,8 @@ impl Hooks for Media {
         wire::max_fragment_header_bytes(self.fec_sender.is_some())
     }
 
-    fn max_rate(session: &MediaSession) -> DataRate {
-        session.config.max_rate(session.content.target.fraction())
+    fn max_rate(&self, config: &Config) -> DataRate {
+        config.max_rate(self.target.fraction())
     }
 
     fn on_path_added(session: &mut MediaSession, now: Instant, id: PathId) {
@@ -361,35 +361,34 @@ impl Hooks for Media {
             path.start_loss_history();
         }
         let is_metered = path.is_metered();
-        session.content.standby.on_path_joined(now, is_metered);
-        set_patience(&mut session.paths, session.config.media.deadline);
+        session.content.standby.on_path_joined(is_metered);
     }
 
-    fn on_metered(session: &mut MediaSession, now: Instant, is_metered: bool) {
-        session.content.standby.on_path_joined(now, is_metered);
+    fn on_metered(&mut self, is_metered: bool) {
+        self.standby.on_path_joined(is_metered);
     }
 
-    fn on_path_removed(session: &mut MediaSession, id: PathId) {
-        set_patience(&mut session.paths, session.config.media.deadline);
-        session.content.take_back(&mut session.paths, id);
-    }
-
-    fn take_back(session: &mut MediaSession, id: PathId) {
-        session.content.take_back(&mut session.paths, id);
+    fn take_back(&mut self, paths: &mut [Path], id: PathId) {
+        let (before, rest) = paths.split_at_mut(id.index());
+        let (path, after) = rest.split_first_mut().expect("the path is one of them");
+        for packet in path.unbind_all() {
+            let mut others = before.iter().chain(after.iter());
+            if !others.any(|other| other.has_bound_copy_of(&packet)) {
+                self.send_buffer.unbind(packet);
+            }
+        }
+        self.binding.request();
     }
 
     fn on_path_changed(session: &mut MediaSession, now: Instant, path: PathId) {
+        set_patience(&mut session.paths, session.config.media.deadline);
         session.content.admission.on_path_changed(now);
         session.content.probing.on_change(now);
-        let event = match session.paths[path.index()].state() {
-            PathState::Active => {
-                session.paths[path.index()].end_interruption(now);
-                SchedulerEvent::PathUp(path)
-            }
-            _ => SchedulerEvent::PathDown(path),
-        };
-        session.content.binding.notify(now, &event);
-        session.content.binding.request();
+        let changed = &mut session.paths[path.index()];
+        if changed.state() == PathState::Active {
+            changed.end_interruption(now);
+        }
+        session.content.binding.on_path_changed(now, changed);
         session.refresh_views(now);
         let (media, paths) = (&session.config.media, &session.paths);
         let content = &mut session.content;
@@ -436,14 +435,15 @@ impl Hooks for Media {
 
     fn on_peer_closes(session: &mut MediaSession, now: Instant) {
         let stays = session.content.is_sender() && !session.config.media.ends_with_peer;
-        match stays {
-            true => session.on_peer_left(now),
-            false => session.end(Event::Closed),
+        if stays {
+            session.on_peer_left(now);
+        } else {
+            session.end(Event::Closed);
         }
     }
 
-    fn on_end(session: &mut MediaSession) {
-        session.content.reception.finish(&mut session.output);
+    fn on_end(&mut self, output: &mut Output) {
+        self.reception.finish(output);
     }
 
     #[inline]
@@ -462,38 +462,40 @@ impl Hooks for Media {
     fn is_stirred(session: &mut MediaSession, now: Instant) -> bool {
         // If all packets of a path were dropped, waiting ones can use it, the receiver needs a
         // notice about the dropped frames, and the path may be idle.
-        session.content.binding.is_due()
-            || Media::control_frames_path(session, now).is_some()
-            || session
-                .content
+        let (content, is_open) = (&session.content, session.closing.is_open());
+        let has_notices = || content.control_frames_path(now, is_open, &session.paths);
+        content.binding.is_due()
+            || has_notices().is_some()
+            || content
                 .idle
                 .probe(now, &mut session.paths, &mut session.questions)
     }
 
     #[inline]
-    fn control_frames_path(session: &MediaSession, now: Instant) -> Option<PathId> {
+    fn control_frames_path(&self, now: Instant, is_open: bool, paths: &[Path]) -> Option<PathId> {
         // A session that ends does not wait for a notice.
-        match session.closing {
-            Closing::Open => session.content.notices.due_on(now, &session.paths),
-            _ => None,
+        if is_open {
+            self.notices.due_on(now, paths)
+        } else {
+            None
         }
     }
 
     #[inline]
-    fn write_before_report(session: &mut MediaSession, buf: &mut Vec<u8>) {
-        session.content.reception.write_symbols_recovered(buf);
+    fn write_before_report(&mut self, buf: &mut Vec<u8>) {
+        self.reception.write_symbols_recovered(buf);
     }
 
     #[inline]
     fn write_control_frames(
-        session: &mut MediaSession,
+        &mut self,
         now: Instant,
         _has_report: bool,
         has_control_frames: bool,
         buf: &mut Vec<u8>,
     ) {
         if has_control_frames {
-            session.content.notices.write(now, buf);
+            self.notices.write(now, buf);
         }
     }
 
@@ -532,30 +534,28 @@ impl Hooks for Media {
         self.idle.is_kept_alive()
     }
 
-    fn leaves_at(session: &MediaSession, path: &Path) -> Option<Instant> {
-        match path.has_bound() {
-            true => path.has_window().then(|| path.ready_at()),
-            false => {
-                let (config, paths) = (&session.config, &session.paths);
-                session.content.padding_due_at(path.id, config, paths)
-            }
+    fn leaves_at(&self, around: &Surroundings<'_>, path: &Path) -> Option<Instant> {
+        if path.has_bound() {
+            path.has_window().then(|| path.ready_at())
+        } else {
+            self.padding_due_at(path.id, around.config, around.paths)
         }
     }
 
-    fn consider_path(session: &MediaSession, path: &Path, next: &mut NextTimer) {
+    fn consider_path(&self, paths: &[Path], path: &Path, next: &mut NextTimer) {
         if next.may_be(path.liveness.due_at_earliest(&path.recovery)) {
             next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
         }
-        let probe_at = session.content.idle.probe_at(path, session.paths.len());
+        let probe_at = self.idle.probe_at(path, paths.len());
         next.consider(probe_at, Timer::PathSilence);
     }
 
-    fn consider_sending(session: &MediaSession, next: &mut NextTimer) {
-        let send_buffer = &session.content.send_buffer;
-        let held_until = (session.content.binding).held_until(send_buffer, &session.paths);
+    fn consider_sending(&self, around: &Surroundings<'_>, next: &mut NextTimer) {
+        let send_buffer = &self.send_buffer;
+        let held_until = self.binding.held_until(send_buffer, around.paths);
         next.consider(held_until, Timer::Scheduler);
         next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
-        let notice = session.content.notices.due(&session.paths);
+        let notice = self.notices.due(around.paths);
         next.consider(notice.map(|(at, _)| at), Timer::Notice);
         next.consider(send_buffer.tail_due_at(), Timer::Tail);
         next.consider(send_buffer.waits_until(), Timer::Repairs);
@@ -588,7 +588,7 @@ impl Hooks for Media {
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]
-    fn check(session: &MediaSession, checker: &mut Checker) {
-        session.content.check(&session.paths, checker);
+    fn check(&self, paths: &[Path], checker: &mut Checker) {
+        self.check_parts(paths, checker);
     }
 }

@@ -7,7 +7,7 @@ use crate::counters::SessionCounters;
 
 /// Events that the application has not taken yet, and the session's counts.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     pub(super) events: VecDeque<Event>,
     pub(super) counters: SessionCounters,
 }

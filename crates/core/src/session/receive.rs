@@ -109,7 +109,7 @@ impl<C: Content> Session<C> {
             return;
         }
         self.closing = Closing::Closed;
-        C::on_end(self);
+        self.content.on_end(&mut self.output);
         self.output.events.push_back(event);
     }
 
@@ -159,9 +159,10 @@ impl<C: Content> Session<C> {
         digest: &Digest,
     ) {
         let path = &mut self.paths[about.index()];
-        let is_back = match on == about {
-            true => path.on_answer(),
-            false => path.on_answer_elsewhere(digest),
+        let is_back = if on == about {
+            path.on_answer()
+        } else {
+            path.on_answer_elsewhere(digest)
         };
         if is_back {
             self.on_path_changed(now, about);

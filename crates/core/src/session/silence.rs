@@ -48,15 +48,15 @@ impl<C: Content> Session<C> {
 
     /// Sets the user's options of a path from now on. A metered one stands by while the others
     /// suffice. A limit of its rate holds from the next report on.
-    pub fn set_options(&mut self, now: Instant, path: PathId, options: PathOptions) {
+    pub fn set_options(&mut self, path: PathId, options: PathOptions) {
         if let Some(path) = self.paths.get_mut(path.index()) {
             path.options = options;
-            C::on_metered(self, now, options.is_metered);
+            self.content.on_metered(options.is_metered);
         }
     }
 
     pub(super) fn on_out(&mut self, now: Instant, id: PathId) {
-        C::take_back(self, id);
+        self.content.take_back(&mut self.paths, id);
         let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
         self.declare_silent(now, id, SendReason::PathOut);
         let cause = Timeout::FeedbackSilence {

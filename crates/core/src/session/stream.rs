@@ -15,8 +15,7 @@ mod verbs;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::content::Hooks;
-use super::content::Written;
+use super::content::{Hooks, Surroundings, Written};
 use super::next_timer::{NextTimer, Timer};
 use super::{Event, Session};
 use crate::config::{Config, ConfigError, StreamConfig};
@@ -24,16 +23,15 @@ use crate::copies::CopyAllowance;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::path::Path;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path_view::{PathId, PathView};
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
 use crate::reinjection::{Reinjection, Reinjector};
-use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
     Chunk, Copy, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
 };
 use crate::wire::{self, WireFrame};
-use schedule::Binding;
+use schedule::SegmentQueue;
 
 /// A session of streams: a reliable stream of bytes, each way.
 pub type StreamSession = Session<Stream>;
@@ -68,7 +66,7 @@ pub struct Stream {
     /// Packets that a cumulative acknowledgement settles.
     settled: Vec<Copy>,
     /// Which path carries what; `None` while there is one, which carries all.
-    binding: Option<Box<Binding>>,
+    queue: Option<Box<SegmentQueue>>,
     config: StreamConfig,
     receive: ReceiveStream,
 }
@@ -133,7 +131,7 @@ impl Hooks for Stream {
             is_finish_reported: false,
             is_kept_alive: false,
             settled: Vec::new(),
-            binding: None,
+            queue: None,
             config: own.clone(),
         })
     }
@@ -150,8 +148,8 @@ impl Hooks for Stream {
         wire::SEGMENT_HEADER_BYTES as u32
     }
 
-    fn max_rate(session: &StreamSession) -> DataRate {
-        session.config.max_rate.unwrap_or(DataRate::MAX)
+    fn max_rate(&self, config: &Config) -> DataRate {
+        config.max_rate.unwrap_or(DataRate::MAX)
     }
 
     fn on_path_added(session: &mut StreamSession, now: Instant, id: PathId) {
@@ -162,20 +160,18 @@ impl Hooks for Stream {
         session.bind_to_several(now);
     }
 
-    fn on_path_removed(session: &mut StreamSession, id: PathId) {
-        session.content.take_back(&mut session.paths[id.index()]);
-    }
-
     fn on_path_changed(session: &mut StreamSession, now: Instant, id: PathId) {
-        let event = match session.paths[id.index()].state() {
-            PathState::Active => SchedulerEvent::PathUp(id),
-            _ => SchedulerEvent::PathDown(id),
-        };
-        session.content.notify_scheduler(now, &event);
+        if let Some(queue) = &mut session.content.queue {
+            let path = &session.paths[id.index()];
+            queue.binding.on_path_changed(now, path);
+        }
     }
 
-    fn take_back(session: &mut StreamSession, id: PathId) {
-        session.content.take_back(&mut session.paths[id.index()]);
+    fn take_back(&mut self, paths: &mut [Path], id: PathId) {
+        for packet in paths[id.index()].unbind_all() {
+            self.send.on_taken_back(packet.frame.0, packet.reason);
+        }
+        self.request_scheduling();
     }
 
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {
@@ -231,13 +227,11 @@ impl Hooks for Stream {
         session.content.is_schedule_due()
     }
 
-    fn control_frames_path(session: &StreamSession, _now: Instant) -> Option<PathId> {
-        let stream = &session.content;
-        if !stream.is_window_due && !stream.says_blocked {
+    fn control_frames_path(&self, _now: Instant, _is_open: bool, paths: &[Path]) -> Option<PathId> {
+        if !self.is_window_due && !self.says_blocked {
             return None;
         }
-        let usable = |path: &&Path| path.state().is_usable();
-        let paths = session.paths.iter().filter(usable);
+        let paths = paths.iter().filter(|path| path.state().is_usable());
         let latest = paths.max_by_key(|path| path.last_heard_at);
         latest.map(|path| path.id)
     }
@@ -247,16 +241,16 @@ impl Hooks for Stream {
     }
 
     fn write_control_frames(
-        session: &mut StreamSession,
+        &mut self,
         _now: Instant,
         has_report: bool,
         _has_news: bool,
         buf: &mut Vec<u8>,
     ) {
-        if has_report || session.content.is_window_due {
-            session.content.write_stream_ack(has_report, buf);
+        if has_report || self.is_window_due {
+            self.write_stream_ack(has_report, buf);
         }
-        if core::mem::take(&mut session.content.says_blocked) {
+        if core::mem::take(&mut self.says_blocked) {
             wire::write_stream_blocked(buf);
         }
     }
@@ -296,21 +290,20 @@ impl Hooks for Stream {
         true
     }
 
-    fn leaves_at(session: &StreamSession, path: &Path) -> Option<Instant> {
-        (session.content).segment_due_at(path.id, &session.sizes, &session.paths)
+    fn leaves_at(&self, around: &Surroundings<'_>, path: &Path) -> Option<Instant> {
+        self.segment_due_at(path.id, around.sizes, around.paths)
     }
 
-    fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
-        let content = &session.content;
-        let own = &content.paths[path.id.index()];
+    fn consider_path(&self, _paths: &[Path], path: &Path, next: &mut NextTimer) {
+        let own = &self.paths[path.id.index()];
         next.consider(own.timer_at(), Timer::Retransmission);
-        next.consider(content.challenge_at(path), Timer::PathSilence);
-        next.consider(content.question_at(path), Timer::PathSilence);
+        next.consider(self.challenge_at(path), Timer::PathSilence);
+        next.consider(self.question_at(path), Timer::PathSilence);
     }
 
-    fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
-        next.consider(session.content.blocked_at, Timer::Blocked);
-        let held_until = (session.content).held_until(&session.sizes, &session.paths);
+    fn consider_sending(&self, around: &Surroundings<'_>, next: &mut NextTimer) {
+        next.consider(self.blocked_at, Timer::Blocked);
+        let held_until = self.held_until(around.sizes, around.paths);
         next.consider(held_until, Timer::Scheduler);
     }
 
@@ -343,11 +336,14 @@ impl Hooks for Stream {
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]
-    fn check(session: &StreamSession, checker: &mut Checker) {
-        let paths = session.paths.iter();
-        let bound = paths.clone().flat_map(Path::bound_packets);
-        let bound: Vec<u64> = bound.map(|packet| packet.frame.0).collect();
+    fn check(&self, paths: &[Path], checker: &mut Checker) {
+        let paths = paths.iter();
+        let bound: Vec<u64> = paths
+            .clone()
+            .flat_map(Path::bound_packets)
+            .map(|packet| packet.frame.0)
+            .collect();
         let outstanding = paths.flat_map(|path| path.recovery.outstanding());
-        session.content.send.check(outstanding, &bound, checker);
+        self.send.check(outstanding, &bound, checker);
     }
 }

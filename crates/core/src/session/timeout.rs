@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::content::Surroundings;
 use super::next_timer::{NextTimer, Timer};
 use super::{Closing, Content, Session};
 use crate::control::Timeout;
@@ -15,13 +16,18 @@ impl<C: Content> Session<C> {
     /// change anything. [`Timer::Pacing`]: nothing else is due at that moment.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let mut next = NextTimer::none();
+        let around = Surroundings {
+            config: &self.config,
+            sizes: &self.sizes,
+            paths: &self.paths,
+        };
         let is_open = self.closing.is_open();
         let is_sender = self.content.is_sender();
         let kept = |path: &&Path| path.state() != PathState::Removed;
         let is_in_use = |path: &&Path| is_open && (is_sender || !path.is_at_rest());
         // The pacer comes first, since it makes most others superfluous.
         for path in self.paths.iter().filter(kept).filter(is_in_use) {
-            next.consider(C::leaves_at(self, path), Timer::Pacing);
+            next.consider(self.content.leaves_at(&around, path), Timer::Pacing);
         }
         if let Closing::Announcing { next_at, .. } = self.closing {
             next.consider(Some(next_at), Timer::Close);
@@ -34,11 +40,11 @@ impl<C: Content> Session<C> {
             next.consider(path.recovery.loss_timer(), Timer::LossDetection);
             next.consider(path.controller.next_timeout(), Timer::Controller);
             if is_in_use(&path) {
-                C::consider_path(self, path, &mut next);
+                self.content.consider_path(&self.paths, path, &mut next);
             }
         }
         if is_open && is_sender {
-            C::consider_sending(self, &mut next);
+            self.content.consider_sending(&around, &mut next);
         }
         self.content.consider_receiving(&mut next);
         next.first()
@@ -93,12 +99,4 @@ impl<C: Content> Session<C> {
         C::on_losses(self, now, id, &digest, reason);
         self.scratch.digest = Some(digest);
     }
-}
-
-/// Returns when a path for which a scheduler may have been waiting becomes ready: an empty one,
-/// whose pacer was not ready at the scheduler's last call.
-pub(super) fn next_ready_after(paths: &[Path], asked_at: Instant) -> Option<Instant> {
-    let is_free = |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
-    let ready = paths.iter().filter(is_free).map(Path::ready_at);
-    ready.filter(|ready_at| *ready_at > asked_at).min()
 }

@@ -40,7 +40,9 @@ impl<C: Content> Session<C> {
         }
         let start = buf.len();
         let path_count = self.paths.len();
-        let control_frames_path = C::control_frames_path(self, now);
+        let control_frames_path =
+            self.content
+                .control_frames_path(now, self.closing.is_open(), &self.paths);
         let has_notices = |path: &Path| path.has_notices(now);
         if control_frames_path.is_some() || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
@@ -52,17 +54,11 @@ impl<C: Content> Session<C> {
             }
         }
         for turn in 0..path_count {
-            let index = match self.next_path + turn {
-                index if index < path_count => index,
-                index => index - path_count,
-            };
+            let index = (self.next_path + turn) % path_count;
             let path = PathId(index as u8);
             debug_assert_eq!(buf.len(), start);
             if let Some(transmit) = self.write_tracked(now, path, buf) {
-                self.next_path = match index + 1 {
-                    next if next == path_count => 0,
-                    next => next,
-                };
+                self.next_path = (index + 1) % path_count;
                 return Some(transmit);
             }
         }
@@ -99,16 +95,18 @@ impl<C: Content> Session<C> {
             wire::write_path_response(token, buf);
         }
         if has_report {
-            C::write_before_report(self, buf);
+            self.content.write_before_report(buf);
             self.write_report(now, id, buf);
             Path::repeat_report(&mut self.paths, now, id);
         }
-        C::write_control_frames(self, now, has_report, has_control_frames, buf);
+        let content = &mut self.content;
+        content.write_control_frames(now, has_report, has_control_frames, buf);
         if let Some(about) = echo_about {
             // Two long reports might not pass every path.
-            match has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
-                true => self.paths[id.index()].report_elsewhere = Some(about),
-                false => self.write_report(now, about, buf),
+            if has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
+                self.paths[id.index()].report_elsewhere = Some(about);
+            } else {
+                self.write_report(now, about, buf);
             }
         }
         if let Some(about) = status_about {

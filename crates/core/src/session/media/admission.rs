@@ -55,11 +55,14 @@ impl Occasion {
     ) -> bool {
         let arrives_at = self.now + model.time_for(ahead_bytes + frame.bytes);
         let is_new = self.new == Some(frame.frame);
-        let spare = match frame.is_begun {
-            true => Duration::ZERO,
-            false if frame.importance.is_key() => self.lifetime / SPARE_LIFETIME,
-            false if is_new => self.lifetime / SPARE_OF_NEW,
-            false => self.lifetime / SPARE_OF_WAITING,
+        let spare = if frame.is_begun {
+            Duration::ZERO
+        } else if frame.importance.is_key() {
+            self.lifetime / SPARE_LIFETIME
+        } else if is_new {
+            self.lifetime / SPARE_OF_NEW
+        } else {
+            self.lifetime / SPARE_OF_WAITING
         };
         if arrives_at + spare > frame.due_at {
             return true;
@@ -159,9 +162,10 @@ pub(super) fn admit(
     }
     while let Some(refused) = choice.first_refused() {
         let frame = choice.least_needed_before(refused);
-        match model.is_interrupted() {
-            true => choice.give_up_alone(frame),
-            false => choice.give_up_for_good(frame),
+        if model.is_interrupted() {
+            choice.give_up_alone(frame);
+        } else {
+            choice.give_up_for_good(frame);
         }
     }
     given_up

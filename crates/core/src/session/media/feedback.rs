@@ -82,10 +82,7 @@ impl MediaSession {
         if looks_at_paths {
             self.refresh_views(now);
         }
-        let views: &[PathView] = match looks_at_paths {
-            true => &self.views,
-            false => &[],
-        };
+        let views: &[PathView] = if looks_at_paths { &self.views } else { &[] };
         let path = &mut self.paths[path.index()];
         path.fade_outflow(now);
         path.update_loss_history(now, digest);

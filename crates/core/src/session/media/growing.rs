@@ -53,7 +53,6 @@ impl MediaSession {
         self.output.counters.media_bytes_sent += taken as u64;
         let content = &mut self.content;
         content.probing.on_frame(now, taken);
-        content.standby.on_frame(now, taken);
         content.report_source_bytes(now, taken, &self.config, &mut self.paths);
         content.budget.on_media(now, taken as u64);
         content.binding.request();

@@ -77,9 +77,10 @@ impl Idle {
         if self.probe_at(path, path_count).is_none_or(|at| at > now) {
             return false;
         }
-        path.unanswered_questions = match path.recovery.rtt().has_sample() {
-            true => 0,
-            false => path.unanswered_questions.saturating_add(1),
+        path.unanswered_questions = if path.recovery.rtt().has_sample() {
+            0
+        } else {
+            path.unanswered_questions.saturating_add(1)
         };
         // A packet this small is no sample of the path's rate.
         path.leave_idleness(now);

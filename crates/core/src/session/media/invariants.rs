@@ -6,7 +6,7 @@ use crate::media::{Exceptions, Places};
 use crate::path::Path;
 
 impl Media {
-    pub(super) fn check(&self, paths: &[Path], checker: &mut Checker) {
+    pub(super) fn check_parts(&self, paths: &[Path], checker: &mut Checker) {
         let mut places = Places::default();
         let exceptions = Exceptions {
             is_redundant: self.binding.is_redundant(),

@@ -23,18 +23,20 @@ impl Rule<'_> {
             return;
         }
         let is_elsewhere = copy_path.is_some_and(|copy_path| copy_path.path != path);
-        let wait = match is_elsewhere {
-            true => Duration::ZERO,
-            false => burst_wait(
+        let wait = if is_elsewhere {
+            Duration::ZERO
+        } else {
+            burst_wait(
                 self.now,
                 packet,
                 &self.views[path.index()],
                 self.send_buffer,
-            ),
+            )
         };
-        match wait.is_zero() {
-            true => self.queue_copy(id, copy_path, reason_of_copy(is_elsewhere)),
-            false => self.send_buffer.call_copy(self.now + wait, id),
+        if wait.is_zero() {
+            self.queue_copy(id, copy_path, reason_of_copy(is_elsewhere));
+        } else {
+            self.send_buffer.call_copy(self.now + wait, id);
         }
     }
 
@@ -169,9 +171,10 @@ impl Copies<'_> {
 
 /// Returns the reason of the copy of a last try.
 fn reason_of_copy(is_elsewhere: bool) -> SendReason {
-    match is_elsewhere {
-        true => SendReason::LastTry,
-        false => SendReason::LastTrySamePath,
+    if is_elsewhere {
+        SendReason::LastTry
+    } else {
+        SendReason::LastTrySamePath
     }
 }
 

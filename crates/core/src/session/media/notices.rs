@@ -68,9 +68,10 @@ impl Notices {
     #[inline]
     pub(super) fn due(&self, paths: &[Path]) -> Option<(Instant, PathId)> {
         // The usual case is none.
-        match self.ranges.is_empty() {
-            true => None,
-            false => self.next(paths),
+        if self.ranges.is_empty() {
+            None
+        } else {
+            self.next(paths)
         }
     }
 

@@ -74,11 +74,15 @@ impl Probing {
         let elapsed = now.saturating_since(self.span_began_at);
         if elapsed >= SPAN {
             self.media_rate_before = self.media_rate;
-            let bits = self.span_bytes as f64 * 8.0 / elapsed.as_secs_f64();
-            self.media_rate = DataRate::from_bits_per_second(bits as u64);
+            self.media_rate = DataRate::from_bytes_per(self.span_bytes, elapsed);
             (self.span_began_at, self.span_bytes) = (now, 0);
         }
         self.span_bytes += bytes as u64;
+    }
+
+    /// Returns the rate of the source over the last span that is over.
+    pub(super) fn media_rate(&self) -> DataRate {
+        self.media_rate
     }
 
     /// Records the rate of all paths.
@@ -105,12 +109,12 @@ impl Probing {
         if self.is_learning {
             return;
         }
-        self.credit += match is_padding {
-            true => -f64::from(bytes),
+        if is_padding {
+            self.credit -= f64::from(bytes);
+        } else if self.credit < 0.0 {
             // Credit does not add up: more probes later would be of no use.
-            false if self.credit >= 0.0 => 0.0,
-            false => f64::from(bytes) * EARNED_SHARE,
-        };
+            self.credit += f64::from(bytes) * EARNED_SHARE;
+        }
     }
 
     /// Returns when padding is due on a path; `None` while none is wanted.

@@ -5,7 +5,6 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use super::notices::Notices;
-use super::schedule::Binding;
 use crate::copies::Outlook;
 use crate::fec::Budget;
 use crate::forecast::Priority;
@@ -16,6 +15,7 @@ use crate::recovery::{PacketContent, SentPacket};
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
 use crate::session::are_present;
+use crate::session::binding::Binding;
 use crate::session::output::Output;
 
 /// Maximum number of copies in flight, whatever their worth. More would delay later frames by more

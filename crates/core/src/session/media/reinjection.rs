@@ -124,8 +124,11 @@ fn rebind(
     if !is_misplaced && !has_rate_changed(paths, views, [id, fastest], spare) {
         return false;
     }
-    let congested = views.iter().filter(|view| view.forecast.is_congested);
-    let congested: PathSet = congested.map(|view| view.id).collect();
+    let congested: PathSet = views
+        .iter()
+        .filter(|view| view.forecast.is_congested)
+        .map(|view| view.id)
+        .collect();
     for path in paths {
         path.record_rate();
         for mut packet in path.unbind_sources() {

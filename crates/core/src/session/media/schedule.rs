@@ -6,23 +6,10 @@ use super::{Media, MediaSession, fec, unanswered};
 use crate::fec::Budget;
 use crate::media::SendBuffer;
 use crate::path::{self, Path};
-use crate::path_view::{PathId, PathView};
-use crate::scheduler::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
-use crate::session::timeout::next_ready_after;
+use crate::path_view::PathView;
+use crate::scheduler::{PacketKind, PacketView, SendQueue};
+use crate::session::binding::Binding;
 use crate::session_view::SessionView;
-
-/// The scheduler, and when to ask it.
-#[derive(Debug)]
-pub(super) struct Binding {
-    scheduler: Box<dyn Scheduler>,
-    asked_at: Instant,
-    /// Whether waiting packets may find a path that they did not find before.
-    is_due: bool,
-    /// Time since which the scheduler has held packets.
-    held_since: Option<Instant>,
-    /// Used again and again, so that the steady state allocates nothing.
-    assignments: Vec<Assignment>,
-}
 
 /// Waiting packets, and what else changes when they are bound.
 #[derive(Debug)]
@@ -33,33 +20,9 @@ pub(super) struct Unbound<'a> {
 }
 
 impl Binding {
-    pub(super) fn new(scheduler: Box<dyn Scheduler>, now: Instant) -> Self {
-        Binding {
-            scheduler,
-            asked_at: now,
-            is_due: false,
-            held_since: None,
-            assignments: Vec::new(),
-        }
-    }
-
     /// Returns whether every packet goes to every path.
     pub(super) fn is_redundant(&self) -> bool {
         self.scheduler.is_redundant()
-    }
-
-    /// Makes a call of the scheduler due.
-    pub(super) fn request(&mut self) {
-        self.is_due = true;
-    }
-
-    #[inline]
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due
-    }
-
-    pub(super) fn notify(&mut self, now: Instant, event: &SchedulerEvent) {
-        self.scheduler.on_event(now, event);
     }
 
     /// Calls the scheduler for waiting packets, with the given views of paths. Apart, as most calls
@@ -82,9 +45,10 @@ impl Binding {
         assignments.clear();
         let waiting = send_buffer.waiting();
         let is_blind = unanswered::has_blind_copies(now, paths, waiting);
-        let held = match is_blind {
-            true => unanswered::held_copies(waiting, budget),
-            false => 0,
+        let held = if is_blind {
+            unanswered::held_copies(waiting, budget)
+        } else {
+            0
         };
         let queue = SendQueue::new(&waiting[held..]);
         self.scheduler
@@ -122,17 +86,11 @@ impl Binding {
     /// Returns when to call the scheduler again for packets that it holds.
     #[inline]
     pub(super) fn held_until(&self, send_buffer: &SendBuffer, paths: &[Path]) -> Option<Instant> {
-        match send_buffer.has_waiting() {
-            true => self.waiting_is_held_until(paths),
-            false => None,
+        if send_buffer.has_waiting() {
+            self.waiting_is_held_until(paths)
+        } else {
+            None
         }
-    }
-
-    #[inline(never)]
-    fn waiting_is_held_until(&self, paths: &[Path]) -> Option<Instant> {
-        let ready = next_ready_after(paths, self.asked_at);
-        let times = [ready, self.scheduler.wake_at()];
-        times.into_iter().flatten().min()
     }
 }
 
@@ -140,8 +98,7 @@ impl MediaSession {
     /// Calls the scheduler for waiting packets.
     pub(super) fn schedule(&mut self, now: Instant) {
         let binding = &mut self.content.binding;
-        binding.is_due = false;
-        binding.asked_at = now;
+        binding.begin(now);
         // Every acknowledgement makes a call due, but in the usual case nothing waits.
         if !self.content.send_buffer.has_waiting() {
             binding.held_since = None;
@@ -173,18 +130,5 @@ impl Media {
             deadline,
             quickest_rtt: path::quickest_rtt(paths),
         }
-    }
-
-    /// Brings all that is bound to `path` back to where the scheduler finds it.
-    pub(super) fn take_back(&mut self, paths: &mut [Path], path: PathId) {
-        let (before, rest) = paths.split_at_mut(path.index());
-        let (path, after) = rest.split_first_mut().expect("the path is one of them");
-        for packet in path.unbind_all() {
-            let mut others = before.iter().chain(after.iter());
-            if !others.any(|other| other.has_bound_copy_of(&packet)) {
-                self.send_buffer.unbind(packet);
-            }
-        }
-        self.binding.request();
     }
 }

@@ -10,6 +10,7 @@ use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
 use crate::session::Event;
+use crate::session::content::Hooks;
 
 impl MediaSession {
     /// Handles the due stages of a path's silence.

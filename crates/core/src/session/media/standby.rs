@@ -1,6 +1,6 @@
 //! Which paths stand by: metered ones, while the others suffice.
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Media;
 use crate::config::MediaConfig;
@@ -31,7 +31,8 @@ impl Media {
         paths: &[Path],
         views: &mut [PathView],
     ) {
-        if self.standby.update(now, paths, views, media) {
+        let media_rate = self.probing.media_rate();
+        if self.standby.update(now, paths, views, media, media_rate) {
             self.mark_standby(paths, views);
             self.binding.request();
         }
@@ -89,17 +90,10 @@ pub(super) struct Standby {
 
 impl Standby {
     /// Handles a path that has joined, metered or not.
-    pub(super) fn on_path_joined(&mut self, now: Instant, is_metered: bool) {
+    pub(super) fn on_path_joined(&mut self, is_metered: bool) {
         if is_metered {
             self.decision
-                .get_or_insert_with(|| Box::new(standby::Standby::new(now)));
-        }
-    }
-
-    /// Counts a frame of the source.
-    pub(super) fn on_frame(&mut self, now: Instant, bytes: usize) {
-        if let Some(decision) = &mut self.decision {
-            decision.on_frame(now, bytes);
+                .get_or_insert_with(|| Box::new(standby::Standby::new()));
         }
     }
 
@@ -145,6 +139,7 @@ impl Standby {
         paths: &[Path],
         views: &[PathView],
         media: &MediaConfig,
+        media_rate: DataRate,
     ) -> bool {
         debug_assert!(are_present(views, paths, now));
         let Some(decision) = &mut self.decision else {
@@ -166,6 +161,7 @@ impl Standby {
                 }
             }
         }
-        decision.update(now, media.source, media.deadline, &unmetered)
+        let needed = standby::needed(media.source, media_rate);
+        decision.update(now, needed, media.deadline, &unmetered)
     }
 }

@@ -115,9 +115,10 @@ impl Target {
         repair_share: Option<f64>,
         budget: &mut Budget,
     ) -> Option<DataRate> {
-        let (bandwidth, backlog_bytes) = match capacity.is_redundant {
-            true => self.best_bandwidth(config, capacity),
-            false => self.bandwidth_of_all(config, capacity),
+        let (bandwidth, backlog_bytes) = if capacity.is_redundant {
+            self.best_bandwidth(config, capacity)
+        } else {
+            self.bandwidth_of_all(config, capacity)
         };
         if let Some(share) = repair_share {
             // A source that does not follow may fill the paths, one that does leaves a margin.
@@ -194,9 +195,10 @@ impl Media {
 fn report_source_rate(rate: DataRate, is_redundant: bool, is_saving: bool, paths: &mut [Path]) {
     let takes_part =
         |path: &Path| path.state() == PathState::Active && !(path.is_metered() && is_saving);
-    let path_count = match is_redundant {
-        true => 1,
-        false => paths.iter().filter(|path| takes_part(path)).count(),
+    let path_count = if is_redundant {
+        1
+    } else {
+        paths.iter().filter(|path| takes_part(path)).count()
     };
     let share = rate.mul_f64(1.0 / path_count.max(1) as f64);
     for path in paths.iter_mut().filter(|path| takes_part(path)) {

@@ -74,9 +74,12 @@ impl Media {
     /// calls.
     #[inline]
     pub(super) fn is_quiet(&self, now: Instant, paths: &[Path]) -> bool {
-        let is_waiting = |path: &Path| match self.has_sent_media || path.has_bound() {
-            true => path.has_window() && path.ready_at() > now,
-            false => true,
+        let is_waiting = |path: &Path| {
+            if self.has_sent_media || path.has_bound() {
+                path.has_window() && path.ready_at() > now
+            } else {
+                true
+            }
         };
         let mut all = paths.iter();
         self.notices.due_on(now, paths).is_none()
@@ -140,8 +143,10 @@ impl Media {
             self.has_sent_media && config.padding == PaddingPolicy::Always && !path.has_window();
         self.padding_due_at(id, config, paths)
             .filter(|due_at| *due_at <= now)?;
-        let wanted_bytes = config.laboratory.padding_bytes;
-        let wanted_bytes = wanted_bytes.unwrap_or(config.fragment_bytes);
+        let wanted_bytes = config
+            .laboratory
+            .padding_bytes
+            .unwrap_or(config.fragment_bytes);
         let path = &mut paths[id.index()];
         let padding_bytes = match path.recovery.mtu() {
             Some(mtu) => wanted_bytes.min(sizes.fragment_bytes_in(mtu.carried())),

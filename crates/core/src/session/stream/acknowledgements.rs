@@ -41,12 +41,11 @@ impl StreamSession {
                 });
             }
             settled.sort_unstable_by_key(|copy| (copy.on, copy.packet.packet_number));
-            match is_cumulative {
-                true => self.on_stream_advance(now, on, offset, &settled),
-                false => {
-                    for settled in settled.chunk_by(|one, other| one.on == other.on) {
-                        self.on_stream_advance(now, settled[0].on, offset, settled);
-                    }
+            if is_cumulative {
+                self.on_stream_advance(now, on, offset, &settled);
+            } else {
+                for settled in settled.chunk_by(|one, other| one.on == other.on) {
+                    self.on_stream_advance(now, settled[0].on, offset, settled);
                 }
             }
         } else if is_cumulative && is_prompted && offset == acked_offset {
@@ -67,8 +66,9 @@ impl StreamSession {
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
         let is_cumulative = self.config.has_cumulative_acks();
-        let sample = is_cumulative.then(|| own.duplicate_acks.on_advance(now, offset));
-        let sample = sample.flatten();
+        let sample = is_cumulative
+            .then(|| own.duplicate_acks.on_advance(now, offset))
+            .flatten();
         // Like Vegas, which keeps the time of each segment, except for segments that may be taken
         // for others.
         let newest_resent = own.newest_resent;
@@ -164,7 +164,7 @@ impl StreamSession {
         }
         let deadline = self.config.media.deadline;
         let session = self.content.session_view(&self.paths, deadline);
-        let is_one_of_several = self.content.binding.is_some();
+        let is_one_of_several = self.content.queue.is_some();
         let path_count = self.paths.len();
         let path = &mut self.paths[id.index()];
         let looks_at_paths = path.looks_at_paths(path_count);
@@ -176,13 +176,13 @@ impl StreamSession {
         if is_one_of_several {
             path.record_outflow(now, digest);
         }
-        match looks_at_paths {
-            false => path.on_feedback(now, digest, &session, &[]),
-            true if is_one_of_several => path.on_feedback(now, digest, &session, &self.views),
-            true => {
-                let views = [path.view(u64::from(self.sizes.max_packet_bytes), now)];
-                path.on_feedback(now, digest, &session, &views);
-            }
+        if !looks_at_paths {
+            path.on_feedback(now, digest, &session, &[]);
+        } else if is_one_of_several {
+            path.on_feedback(now, digest, &session, &self.views);
+        } else {
+            let views = [path.view(u64::from(self.sizes.max_packet_bytes), now)];
+            path.on_feedback(now, digest, &session, &views);
         }
     }
 

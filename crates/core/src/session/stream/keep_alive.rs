@@ -19,7 +19,11 @@ impl Stream {
         }
         let is_kept_alive = self.is_kept_alive && path.state() == PathState::Active;
         let keep_alive_at = is_kept_alive.then(|| path.last_sent_at + KEEP_ALIVE_INTERVAL);
-        let mtu_question_at = path.mtu_probe_at().filter(|_| path.is_at_rest());
+        let mtu_question_at = if path.is_at_rest() {
+            path.mtu_probe_at()
+        } else {
+            None
+        };
         [keep_alive_at, mtu_question_at].into_iter().flatten().min()
     }
 }

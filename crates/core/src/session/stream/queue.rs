@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Importance, Instant};
 
 use super::mtu::segment_bytes;
-use super::schedule::{Binding, has_room};
+use super::schedule::{SegmentQueue, has_room};
 use crate::config::Config;
 use crate::media::FrameId;
 use crate::path::Path;
@@ -21,7 +21,7 @@ use crate::wire;
 /// amount at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
-impl Binding {
+impl SegmentQueue {
     /// Cuts as many segments as may be bound now.
     pub(super) fn cut_segments(
         &mut self,
@@ -36,7 +36,7 @@ impl Binding {
             return;
         }
         let max_bytes = segment_bytes(sizes, paths);
-        let is_known = self.queue_version == Some(send.waiting_version());
+        let is_known = self.version == Some(send.waiting_version());
         let mut is_short_wanted = bytes == 0 && has_room(now, sizes, paths);
         while bytes < MAX_BOUND_BYTES
             && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
@@ -46,27 +46,27 @@ impl Binding {
             if is_known {
                 // New segments are the last.
                 let view = packet_view(config, &chunk, PathSet::EMPTY);
-                self.queue.push_back(view);
+                self.views.push_back(view);
             }
         }
         if is_known {
-            self.queue_version = Some(send.waiting_version());
+            self.version = Some(send.waiting_version());
         }
     }
 
     /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
     pub(super) fn list_waiting(&mut self, config: &Config, send: &SendStream, paths: &[Path]) {
-        let (queue, assignments) = (&mut self.queue, &mut self.assignments);
+        let (queue, assignments) = (&mut self.views, &mut self.binding.assignments);
         assignments.clear();
         let version = Some(send.waiting_version());
-        if self.queue_version != version || config.laboratory.retransmits_on_same_path {
+        if self.version != version || config.laboratory.retransmits_on_same_path {
             list(config, send, paths, queue, assignments);
-            self.queue_version = version;
+            self.version = version;
         }
         debug_assert!({
             let mut listed = VecDeque::new();
             list(config, send, paths, &mut listed, &mut Vec::new());
-            listed == self.queue
+            listed == self.views
         });
     }
 }
@@ -81,8 +81,9 @@ fn list(
     let is_same_wanted = config.laboratory.retransmits_on_same_path;
     queue.clear();
     for is_retransmission in [true, false] {
-        let waiting = send.waiting();
-        let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
+        let waiting = send
+            .waiting()
+            .filter(|(chunk, ..)| chunk.is_new() != is_retransmission);
         for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
             if is_same_wanted && let Some(path) = same_path(&waiting, paths) {
                 let paths = PathSet::only(path);
@@ -95,9 +96,10 @@ fn list(
 
 /// Returns the path that must resend a segment since it has lost it.
 fn same_path(waiting: &Waiting, paths: &[Path]) -> Option<PathId> {
-    let is_lost = waiting.reason == SendReason::Lost;
-    let path = waiting.lost.filter(|_| is_lost)?.on;
-    (paths[path.index()].state() == PathState::Active).then_some(path)
+    let path = waiting.lost?.on;
+    let is_kept =
+        waiting.reason == SendReason::Lost && paths[path.index()].state() == PathState::Active;
+    is_kept.then_some(path)
 }
 
 /// Returns a segment as schedulers see it.

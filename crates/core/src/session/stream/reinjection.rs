@@ -3,10 +3,10 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::queue::packet_view;
 use super::StreamSession;
 use super::mtu::segment_bytes;
 use super::placement::{Placement, latest_arrival};
+use super::queue::packet_view;
 use crate::copies;
 use crate::path_view::{PathId, PathView};
 use crate::reinjection::{Occasion, Reinjection, Request, Segments};
@@ -21,12 +21,11 @@ pub(super) struct Expected {
 }
 
 impl StreamSession {
-    /// Tells the configured reinjector that the receiver's application can play for `left` without
-    /// further data. Returns whether there may be something to send.
+    /// Passes to the configured reinjector that the receiver's application can play for `left`
+    /// without further data. Returns whether there may be something to send.
     pub fn on_play_time_left(&mut self, now: Instant, left: Duration) -> bool {
         let reinjector = self.content.reinjector.as_mut();
-        let is_wanted =
-            reinjector.is_some_and(|it| it.on_play_time_left(now, left, &self.views));
+        let is_wanted = reinjector.is_some_and(|it| it.on_play_time_left(now, left, &self.views));
         if is_wanted {
             self.content.request_scheduling();
         }
@@ -151,11 +150,13 @@ impl Placement<'_> {
         let is_overdue = age > overdue_after || self.stream.paths[on.index()].probe.is_wanted();
         let bytes_behind = path.recovery.sent_bytes() - packet.delivery.sent_bytes;
         let bytes = path.recovery.bytes_in_flight().saturating_sub(bytes_behind);
-        let arrives_after = match is_overdue {
+        let arrives_after = if !path.recovery.rtt().has_sample() {
             // A path that has never answered is not known to deliver.
-            _ if !path.recovery.rtt().has_sample() => Duration::MAX,
-            true => forecast.overdue_arrival(),
-            false => forecast.arrival_in_flight(age, bytes),
+            Duration::MAX
+        } else if is_overdue {
+            forecast.overdue_arrival()
+        } else {
+            forecast.arrival_in_flight(age, bytes)
         };
         Expected {
             arrives_after,

@@ -10,40 +10,32 @@ use super::{Stream, StreamSession, answers};
 use crate::config::Config;
 use crate::path::{self, Path};
 use crate::reinjection::{Occasion, Reinjection};
-use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::scheduler::{Assignment, PacketView, SchedulerEvent, SendQueue};
+use crate::session::binding::Binding;
 use crate::session::sizes::Sizes;
-use crate::session::timeout::next_ready_after;
 use crate::session_view::SessionView;
 
-/// The scheduler, and when to ask it.
+/// Segments that wait, and the calls of the scheduler for them.
 #[derive(Debug)]
-pub(super) struct Binding {
-    scheduler: Box<dyn Scheduler>,
-    /// Whether segments may find a path that they did not find before.
-    is_due: bool,
-    asked_at: Instant,
-    /// Time since which segments have waited though the scheduler was called.
-    held_since: Option<Instant>,
+pub(super) struct SegmentQueue {
+    pub(super) binding: Binding,
     /// Time since which each path's window has let a packet go.
     open_since: Vec<Instant>,
     /// Waiting segments as schedulers see them: of many, few change from one call to the next.
-    pub(super) queue: VecDeque<PacketView>,
+    pub(super) views: VecDeque<PacketView>,
     /// Version of the send stream that the queue reflects.
-    pub(super) queue_version: Option<u64>,
-    pub(super) assignments: Vec<Assignment>,
+    pub(super) version: Option<u64>,
 }
 
-impl Binding {
+impl SegmentQueue {
     fn new(config: &Config, now: Instant) -> Self {
-        Binding {
-            scheduler: config.scheduler.build(),
-            is_due: true,
-            asked_at: now,
-            held_since: None,
+        let mut binding = Binding::new(config.scheduler.build(), now);
+        binding.request();
+        SegmentQueue {
+            binding,
             open_since: Vec::new(),
-            queue: VecDeque::new(),
-            queue_version: None,
-            assignments: Vec::new(),
+            views: VecDeque::new(),
+            version: None,
         }
     }
 }
@@ -51,28 +43,31 @@ impl Binding {
 impl Stream {
     /// Makes a call of the scheduler due, after an event that it may act upon.
     pub(super) fn request_scheduling(&mut self) {
-        if let Some(binding) = &mut self.binding {
-            binding.is_due = true;
+        if let Some(queue) = &mut self.queue {
+            queue.binding.request();
         }
     }
 
     pub(super) fn is_schedule_due(&self) -> bool {
-        self.binding.as_ref().is_some_and(|binding| binding.is_due)
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| queue.binding.is_due())
     }
 
     /// Handles a packet that has left a path, which takes the next at once if its pacer lets bursts
     /// through. Waiting segments are held, and without a pacer there is no more room than before.
     pub(super) fn on_packet_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
-        if let Some(binding) = &mut self.binding {
-            binding.scheduler.on_event(now, event);
-            binding.is_due |= is_paced || !self.send.has_waiting();
+        if let Some(queue) = &mut self.queue {
+            queue.binding.notify(now, event);
+            if is_paced || !self.send.has_waiting() {
+                queue.binding.request();
+            }
         }
     }
 
     pub(super) fn notify_scheduler(&mut self, now: Instant, event: &SchedulerEvent) {
-        if let Some(binding) = &mut self.binding {
-            binding.scheduler.on_event(now, event);
-            binding.is_due = true;
+        if let Some(queue) = &mut self.queue {
+            queue.binding.notify(now, event);
+            queue.binding.request();
         }
     }
 }
@@ -80,12 +75,12 @@ impl Stream {
 impl StreamSession {
     /// Prepares the binding to several paths after a path has been added.
     pub(super) fn bind_to_several(&mut self, now: Instant) {
-        if self.paths.len() == 2 && self.content.binding.is_none() {
-            let binding = Binding::new(&self.config, now);
-            self.content.binding = Some(Box::new(binding));
+        if self.paths.len() == 2 && self.content.queue.is_none() {
+            let queue = SegmentQueue::new(&self.config, now);
+            self.content.queue = Some(Box::new(queue));
         }
-        if let Some(binding) = &mut self.content.binding {
-            binding.open_since.resize(self.paths.len(), now);
+        if let Some(queue) = &mut self.content.queue {
+            queue.open_since.resize(self.paths.len(), now);
             answers::ask_unknown_paths(&mut self.paths, &mut self.questions);
         }
     }
@@ -103,30 +98,29 @@ impl StreamSession {
 
     /// Calls the scheduler for waiting segments; without any, segments in flight may be copied.
     pub(super) fn bind_segments(&mut self, now: Instant) {
-        let Some(mut binding) = self.content.binding.take() else {
+        let Some(mut queue) = self.content.queue.take() else {
             return;
         };
-        binding.is_due = false;
-        binding.asked_at = now;
+        queue.binding.begin(now);
         let send = &self.content.send;
         let max_bytes = || segment_bytes(&self.sizes, &self.paths);
         if send.has_waiting() || send.next_new(max_bytes()).is_some() {
-            self.bind_next_segments(now, &mut binding);
+            self.bind_next_segments(now, &mut queue);
         } else if send.has_in_flight() && has_room(now, &self.sizes, &self.paths) {
             self.refresh_views(now);
             self.placement(now).reinject();
         }
         if !self.content.send.has_waiting() {
-            binding.held_since = None;
+            queue.binding.held_since = None;
         }
-        self.content.binding = Some(binding);
+        self.content.queue = Some(queue);
     }
 
-    fn bind_next_segments(&mut self, now: Instant, binding: &mut Binding) {
+    fn bind_next_segments(&mut self, now: Instant, queue: &mut SegmentQueue) {
         let reinjector = self.content.reinjector.as_ref();
         let has_copies_first = reinjector.is_some_and(|it| it.precedes_new_segments());
         // Over paced paths nothing has room after each packet, until the next pacer is ready.
-        let is_unschedulable = binding.scheduler.needs_room()
+        let is_unschedulable = queue.binding.scheduler.needs_room()
             && !has_copies_first
             && !has_room(now, &self.sizes, &self.paths)
             && self
@@ -140,19 +134,26 @@ impl StreamSession {
             self.placement(now).ask_reinjector(Occasion::NewSegments);
         }
         let sizes = (&*self.config, &self.sizes);
-        binding.cut_segments(now, sizes, &mut self.content.send, &self.paths);
+        queue.cut_segments(now, sizes, &mut self.content.send, &self.paths);
         let has_moves = self.config.stream.reinjection == Reinjection::Tail;
         if has_moves && !self.content.send.has_waiting() {
-            binding.is_due = !is_unschedulable && self.placement(now).rebind_later_ones();
+            if !is_unschedulable && self.placement(now).rebind_later_ones() {
+                queue.binding.request();
+            }
         } else {
-            self.bind_waiting(now, binding, is_unschedulable);
+            self.bind_waiting(now, queue, is_unschedulable);
         }
     }
 
-    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_unschedulable: bool) {
-        binding.list_waiting(&self.config, &self.content.send, &self.paths);
-        let mut queue = core::mem::take(&mut binding.queue);
-        let offered: &[PacketView] = queue.make_contiguous();
+    fn bind_waiting(&mut self, now: Instant, queue: &mut SegmentQueue, is_unschedulable: bool) {
+        queue.list_waiting(&self.config, &self.content.send, &self.paths);
+        let SegmentQueue {
+            binding,
+            open_since,
+            views,
+            version,
+        } = queue;
+        let offered: &[PacketView] = views.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
             record_limits(&mut self.paths, offered);
@@ -165,30 +166,28 @@ impl StreamSession {
                     .schedule(now, &queue, &session, &self.views, &mut assignments);
             }
         }
-        self.bind_all(now, binding, offered, &assignments);
-        // Bound packets may make room for more.
-        binding.is_due = !assignments.is_empty();
-        if binding.held_since.is_none() {
-            binding.held_since = Some(now);
-        }
-        if binding.is_due {
+        self.bind_all(now, binding.held_since, open_since, offered, &assignments);
+        binding.held_since.get_or_insert(now);
+        if !assignments.is_empty() {
+            // Bound packets may make room for more.
+            binding.request();
             // Those that are bound wait no longer.
             assignments.retain(|assignment| !assignment.paths.is_empty());
             assignments.sort_unstable_by_key(|assignment| assignment.index);
             assignments.dedup_by_key(|assignment| assignment.index);
             for assignment in assignments.iter().rev() {
-                queue.remove(assignment.index);
+                views.remove(assignment.index);
             }
-            binding.queue_version = Some(self.content.send.waiting_version());
+            *version = Some(self.content.send.waiting_version());
         }
-        binding.queue = queue;
         binding.assignments = assignments;
     }
 
     fn bind_all(
         &mut self,
         now: Instant,
-        binding: &Binding,
+        held_since: Option<Instant>,
+        open_since: &[Instant],
         queue: &[PacketView],
         assignments: &[Assignment],
     ) {
@@ -197,8 +196,8 @@ impl StreamSession {
             let reason = assignment.reason(packet);
             for id in assignment.paths.iter() {
                 let path = &mut self.paths[id.index()];
-                if !path.has_bound() && !path.is_woken_late(now, binding.held_since) {
-                    path.leave_idleness_since(now, binding.open_since[id.index()]);
+                if !path.has_bound() && !path.is_woken_late(now, held_since) {
+                    path.leave_idleness_since(now, open_since[id.index()]);
                 }
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
@@ -230,16 +229,14 @@ impl Stream {
 
     /// Returns when to call the scheduler again for segments that it holds.
     pub(super) fn held_until(&self, sizes: &Sizes, paths: &[Path]) -> Option<Instant> {
-        let binding = self.binding.as_ref()?;
+        let queue = self.queue.as_ref()?;
         // A short segment is cut only for a path that is ready.
         let is_short_left = self.send.next_new(segment_bytes(sizes, paths)).is_some()
             && !paths.iter().any(Path::has_bound);
         if !self.send.has_waiting() && !is_short_left {
             return None;
         }
-        let ready = next_ready_after(paths, binding.asked_at);
-        let times = [ready, binding.scheduler.wake_at()];
-        times.into_iter().flatten().min()
+        queue.binding.waiting_is_held_until(paths)
     }
 
     /// Records, at a report, the time since which the window lets packets of `max_bytes` go.
@@ -250,21 +247,13 @@ impl Stream {
         bytes_in_flight: u64,
         max_bytes: u32,
     ) {
-        if let Some(binding) = &mut self.binding {
+        if let Some(queue) = &mut self.queue {
             let window = path.control().congestion_window;
             let bytes = bytes_in_flight + u64::from(max_bytes);
             if window.is_some_and(|window| bytes > window) {
-                binding.open_since[path.id.index()] = now;
+                queue.open_since[path.id.index()] = now;
             }
         }
-    }
-
-    /// Brings all that is bound to a path back to where the scheduler finds it.
-    pub(super) fn take_back(&mut self, path: &mut Path) {
-        for packet in path.unbind_all() {
-            self.send.on_taken_back(packet.frame.0, packet.reason);
-        }
-        self.request_scheduling();
     }
 }
 

@@ -29,7 +29,7 @@ impl Stream {
         {
             return false;
         }
-        !self.send.has_any() || (self.binding.is_none() && self.is_held_by_window(sizes, paths))
+        !self.send.has_any() || (self.queue.is_none() && self.is_held_by_window(sizes, paths))
     }
 
     /// Returns whether an only path's window keeps the next segment back.
@@ -52,13 +52,15 @@ impl Stream {
     /// Returns the next data of a path; with several paths, the first chunk bound to it.
     fn next_chunk(&self, id: PathId, sizes: &Sizes, paths: &[Path]) -> Option<Chunk> {
         let (send, own) = (&self.send, &self.paths[id.index()]);
-        if self.binding.is_some() {
-            let bound = paths[id.index()].first_bound();
-            let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
+        if self.queue.is_some() {
+            let bound = paths[id.index()]
+                .first_bound()
+                .and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
             let is_probe = own.probe.is_wanted() && bound.is_none();
-            return match is_probe {
-                true => send.last_undelivered(id),
-                false => bound,
+            return if is_probe {
+                send.last_undelivered(id)
+            } else {
+                bound
             };
         }
         let max_bytes = segment_bytes(sizes, paths);
@@ -203,16 +205,17 @@ impl StreamSession {
         }
         path.counters.received_media_packets += 1;
         path.counters.received_media_bytes += payload.len() as u64;
-        let is_in_order = match self.content.binding {
+        let is_in_order = match self.content.queue {
             // Missing segments may be on their way by another path.
             Some(_) => path.arrivals.is_in_order() && !header.is_last,
             None => received == Received::InOrder,
         };
         let stream = &mut self.content;
         let is_quick = path.arrivals.expected() <= u64::from(stream.config.quick_acks);
-        let delay = match is_in_order && !is_quick {
-            true => stream.config.delayed_ack,
-            false => Duration::ZERO,
+        let delay = if is_in_order && !is_quick {
+            stream.config.delayed_ack
+        } else {
+            Duration::ZERO
         };
         path.arrivals
             .on_segment(now, delay, stream.config.ack_every);

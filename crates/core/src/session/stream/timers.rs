@@ -10,6 +10,7 @@ use crate::path_view::{PathId, PathState};
 use crate::questions;
 use crate::recovery::{LossDetection, Recovery};
 use crate::send_reason::SendReason;
+use crate::session::content::Hooks;
 use crate::session::sizes::Sizes;
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
@@ -37,9 +38,10 @@ impl StreamPath {
             self.probe.cancel();
             return;
         }
-        let alone_delay = match in_flight <= u64::from(packet_bytes) {
-            true => delayed_ack,
-            false => Duration::ZERO,
+        let alone_delay = if in_flight <= u64::from(packet_bytes) {
+            delayed_ack
+        } else {
+            Duration::ZERO
         };
         self.probe.schedule(now, recovery.rtt(), alone_delay);
     }
@@ -64,13 +66,12 @@ impl StreamSession {
             own.probe.cancel();
             if recovery.outstanding_bytes() > 0 {
                 own.timer.restart(now);
-                match stream.send.is_probe_wanted(id) {
-                    true => own.probe.want(),
+                if stream.send.is_probe_wanted(id) {
+                    own.probe.want();
+                } else {
                     // All of it has arrived by other paths, or is about to.
-                    false => {
-                        let path = &mut self.paths[id.index()];
-                        self.questions.ask(path, SendReason::TailLossProbe);
-                    }
+                    let path = &mut self.paths[id.index()];
+                    self.questions.ask(path, SendReason::TailLossProbe);
                 }
                 self.content.request_scheduling();
             }
@@ -121,10 +122,9 @@ impl StreamSession {
     fn leave_path(&mut self, now: Instant, id: PathId) {
         let others = |path: &Path| path.id != id && path.state().is_usable();
         let has_other = self.paths.iter().any(others);
-        let path = &mut self.paths[id.index()];
-        if has_other && path.liveness.suspend(now) {
-            self.content.take_back(path);
-            self.questions.challenge(path);
+        if has_other && self.paths[id.index()].liveness.suspend(now) {
+            self.content.take_back(&mut self.paths, id);
+            self.questions.challenge(&mut self.paths[id.index()]);
             self.on_path_changed(now, id);
         }
     }

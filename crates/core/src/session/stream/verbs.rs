@@ -188,8 +188,9 @@ impl StreamSession {
 /// Checks the length of a message.
 fn check_message(config: &Config, bytes: usize) -> Result<(), WriteStreamError> {
     let max = usize::from(config.fragment_bytes);
-    match (1..=max).contains(&bytes) {
-        true => Ok(()),
-        false => Err(WriteStreamError::NoMessage { bytes, max }),
+    if (1..=max).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(WriteStreamError::NoMessage { bytes, max })
     }
 }
