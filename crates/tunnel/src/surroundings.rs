@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use if_addrs::IfAddr;
 
-use crate::reach::Network;
+use crate::network::Network;
 
 /// Table of IPv4 routes: those of all routing tables, with scope and type.
 const IPV4_ROUTES: &str = "/proc/net/fib_trie";

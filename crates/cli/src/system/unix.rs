@@ -149,7 +149,12 @@ pub(crate) fn check_secret(
 }
 
 /// Refuses a secret file of another user, because its owner can read and replace it.
-pub(crate) fn check_owner(path: &Path, owner: u32, own: u32, of: &SecretKind) -> anyhow::Result<()> {
+pub(crate) fn check_owner(
+    path: &Path,
+    owner: u32,
+    own: u32,
+    of: &SecretKind,
+) -> anyhow::Result<()> {
     let SecretKind { noun, option } = of;
     let shown = path.display();
     ensure!(
@@ -163,7 +168,12 @@ pub(crate) fn check_owner(path: &Path, owner: u32, own: u32, of: &SecretKind) ->
 /// Refuses a secret file that others may read. A credential of a service manager (systemd's
 /// `LoadCredential=`) may have an access list in place of an owner. Its mask looks like the rights
 /// of a group.
-pub(crate) fn check_mode(path: &Path, mode: u32, is_credential: bool, of: &SecretKind) -> anyhow::Result<()> {
+pub(crate) fn check_mode(
+    path: &Path,
+    mode: u32,
+    is_credential: bool,
+    of: &SecretKind,
+) -> anyhow::Result<()> {
     let SecretKind { noun, option } = of;
     let others = if is_credential { 0o007 } else { 0o077 };
     if mode & others == 0 {

@@ -18,7 +18,6 @@ const MAX_NAME_BYTES: usize = 15;
 /// The system has no such interfaces, or no interface can have this name.
 pub fn name(text: &str) -> Result<String, String> {
     ensure_has(Feature::Tun, "--tun").map_err(|missing| missing.to_string())?;
-    let is_taken_for_another = |byte: u8| matches!(byte, b'/' | b':' | b'%') || byte <= b' ';
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
         && !text
             .bytes()
