@@ -4,7 +4,7 @@ use anabranch_net::Snapshot;
 use anabranch_terminal::exit::Failure;
 use anyhow::bail;
 
-use crate::summary::End;
+use crate::end::End;
 
 /// Share of the frames that must arrive. If fewer arrive, the session has failed, however it ended:
 /// the viewer saw more gaps than pictures.

@@ -16,6 +16,7 @@ mod comparison;
 mod expectation;
 mod judge;
 mod ledger;
+mod moment;
 mod monitor;
 mod network;
 mod page;

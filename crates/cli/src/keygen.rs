@@ -19,6 +19,7 @@ use clap::error::ErrorKind;
 use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::secret_kind::{STDIN, SecretKind};
 use crate::system;
 
 /// Makes a key pair. Writes the secret key to a file, and prints the public key.
@@ -160,12 +161,6 @@ pub(crate) fn ensure_other(peer: &PublicKey, own: PublicKey) -> anyhow::Result<(
     Ok(())
 }
 
-/// Words about a kind of secret in messages.
-pub(crate) struct SecretKind {
-    pub(crate) noun: &'static str,
-    pub(crate) option: &'static str,
-}
-
 const KEY: SecretKind = SecretKind {
     noun: "key file",
     option: "--key",
@@ -177,8 +172,6 @@ const TOKEN: SecretKind = SecretKind {
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
-/// Path by which the program's starter hands a key over.
-pub(crate) const STDIN: &str = "/dev/stdin";
 /// Upper bound on the length of a key file.
 const MAX_BYTES: usize = 1_000;
 

@@ -19,6 +19,7 @@ mod demo;
 mod disabled_commands;
 #[cfg(feature = "emulate")]
 mod emulate;
+mod end;
 pub mod fuzzing;
 mod keygen;
 mod latency;
@@ -43,6 +44,7 @@ mod recv;
 mod refusals;
 mod remote_control;
 mod return_feed;
+mod secret_kind;
 mod send;
 mod serve;
 mod slowness;

@@ -6,7 +6,7 @@
 
 use core::fmt;
 use core::num::NonZeroU16;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration as StdDuration;
@@ -18,8 +18,6 @@ use crab_nat::{
 };
 use igd_next::{Gateway, PortMappingProtocol, SearchOptions, search_gateway};
 use tokio::runtime::{Builder, Runtime};
-
-use crate::pairing::outward;
 
 /// Lifetime that is asked for: a program that is killed leaves the port open for that time at most.
 const LIFETIME_SECONDS: u32 = 3_600;
@@ -326,6 +324,18 @@ impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Opened")
     }
+}
+
+/// Returns the address from which this machine reaches others. It sends nothing: the addresses for
+/// documentation (RFC 5737, RFC 3849) only select a route.
+pub(crate) fn outward() -> Option<IpAddr> {
+    let addresses = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let address = |(local, remote): (&str, &str)| {
+        let socket = UdpSocket::bind(local).ok()?;
+        socket.connect(remote).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    addresses.into_iter().find_map(address)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anabranch_units::{Duration, Instant};
 use jiff::Zoned;
 
 use crate::delivery::failed_frames;
-use crate::summary::End;
+use crate::end::End;
 
 /// Longest time between an outage and a missing picture that it explains. A path is found to be out
 /// after its packets are missed, and a frame is given up one latency after its capture.

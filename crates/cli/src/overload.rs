@@ -9,7 +9,7 @@ use anabranch_net::Snapshot;
 use anabranch_observe::StreamEvent;
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::summary::End;
+use crate::end::End;
 
 const WINDOW: Duration = OverloadWatch::WINDOW;
 /// Interval between two looks at the counters.

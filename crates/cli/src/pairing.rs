@@ -7,7 +7,7 @@ pub(crate) mod qr_code;
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anabranch_net::system::allow_owner_alone;
@@ -19,7 +19,7 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::allowed::StreamName;
 use crate::link::Link;
-use crate::open_port::OpenPort;
+use crate::open_port::{OpenPort, outward};
 use crate::usage::usual_folder;
 
 /// Validity of a link. Chosen: enough time to send it to another person.
@@ -183,18 +183,6 @@ fn address_for_senders(host: &str, local: SocketAddr, outward: Option<IpAddr>) -
         host if has_port => host.to_owned(),
         host => format!("{host}:{port}"),
     }
-}
-
-/// Returns the address from which this machine reaches others. It sends nothing: the addresses for
-/// documentation (RFC 5737, RFC 3849) only select a route.
-pub(crate) fn outward() -> Option<IpAddr> {
-    let addresses = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
-    let address = |(local, remote): (&str, &str)| {
-        let socket = UdpSocket::bind(local).ok()?;
-        socket.connect(remote).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    addresses.into_iter().find_map(address)
 }
 
 #[cfg(test)]

@@ -25,10 +25,10 @@ use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 
 use crate::command_line::port_or_addr;
+use crate::end::{Datagrams, End};
 use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::observe_arguments::ObserveArguments;
 use crate::paths::PathArguments;
-use crate::summary::{Datagrams, End};
 use crate::system::allow_many_files;
 use crate::target::TargetArguments;
 use crate::tunnel_arguments::{

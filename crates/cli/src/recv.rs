@@ -19,6 +19,7 @@ mod returns;
 mod senders;
 mod steering;
 mod stream;
+mod stream_settings;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -60,7 +61,8 @@ use places::Places;
 use reload::Reloads;
 use returns::{ReturnArguments, Returns};
 use steering::Steering;
-use stream::{Manner, Outcome, Session};
+use stream::{Outcome, Session};
+use stream_settings::StreamSettings;
 use tally::{Tallies, Tally, looks};
 
 /// Longest wait of the main thread for a session.
@@ -239,8 +241,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let tallies = Tallies::default();
     let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let observation = observed.start("recv", clock, look)?;
-    let manner = arguments.manner(plan.has_several, clock, stop.clone(), observation);
-    let slowness = Arc::clone(&manner.slowness);
+    let settings = arguments.settings(plan.has_several, clock, stop.clone(), observation);
+    let slowness = Arc::clone(&settings.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
     let (way_in, desk) = arguments.way_in(native.as_ref());
@@ -256,7 +258,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         names,
         destinations: plan.destinations,
         rotation: arguments.rotate,
-        manner,
+        settings,
         streams: BTreeMap::new(),
         others: Vec::new(),
         tallies,
@@ -322,7 +324,7 @@ struct Studio<'a> {
     names: Arc<Mutex<Vec<Allowed>>>,
     destinations: Destinations,
     rotation: Option<Rotation>,
-    manner: Manner,
+    settings: StreamSettings,
     /// Threads by stream name. If outputs are shared, all streams have one thread.
     streams: BTreeMap<Option<StreamName>, Worker>,
     /// The streams by other protocols.
@@ -350,7 +352,7 @@ impl Studio<'_> {
     /// Opens the outputs of the known streams, so that errors are reported at the start.
     fn open_all(&mut self, others: &[OtherSource]) -> anyhow::Result<()> {
         for pattern in self.destinations.files() {
-            self.manner.observation.watch_recordings(pattern);
+            self.settings.observation.watch_recordings(pattern);
         }
         for OtherSource { name, .. } in others {
             let is_taken = self
@@ -372,19 +374,19 @@ impl Studio<'_> {
     fn open_other(&mut self, source: &OtherSource) -> anyhow::Result<()> {
         let OtherSource { name, input } = source;
         let names = self.destinations.of(name)?;
-        let outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
-        let mut manner = self.manner.clone();
-        manner.stop = Stop::new()?;
-        let stop = manner.stop.clone();
-        let opened = Input::open(input, None, &self.manner.stop, &manner.clock)?;
+        let outputs = Outputs::open(&names, self.rotation, name, &self.settings)?;
+        let mut settings = self.settings.clone();
+        settings.stop = Stop::new()?;
+        let stop = settings.stop.clone();
+        let opened = Input::open(input, None, &self.settings.stop, &settings.clock)?;
         let tally = Tally::new(name.clone(), input.protocol(), opened.links());
         let tally = Arc::new(tally);
         self.tallies.add(Arc::clone(&tally));
-        let carrier = Carrier::new(name.clone(), manner, tally);
+        let carrier = Carrier::new(name.clone(), settings, tally);
         let results = self.results.0.clone();
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let (name, its_outputs) = (name.clone(), outputs.clone());
-        let (its_stop, all_stop) = (stop.clone(), self.manner.stop.clone());
+        let (its_stop, all_stop) = (stop.clone(), self.settings.stop.clone());
         let thread = thread.spawn(move || {
             let outcome = carrier.run(opened, &its_outputs);
             // A stream that its owner has taken away does not end the program.
@@ -413,16 +415,16 @@ impl Studio<'_> {
             return Ok(());
         }
         let names = self.destinations.of(name)?;
-        let outputs = Outputs::open(&names, self.rotation, name, &self.manner)?;
+        let outputs = Outputs::open(&names, self.rotation, name, &self.settings)?;
         let its_outputs = outputs.clone();
         let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Steering, Reception)>();
-        let (manner, results) = (self.manner.clone(), self.results.0.clone());
+        let (settings, results) = (self.settings.clone(), self.results.0.clone());
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let thread = thread.spawn(move || {
             for (name, share, steering, reception) in receptions {
                 let place = name.clone();
                 let session =
-                    Session::new(name, share, &reception, &its_outputs, steering, &manner);
+                    Session::new(name, share, &reception, &its_outputs, steering, &settings);
                 // The main thread ends last.
                 let _ = results.send((place, session.run()));
             }
@@ -443,14 +445,14 @@ impl Studio<'_> {
                 Some(Ok(reception)) => self.take(reception),
                 Some(Err(RecvTimeoutError::Timeout)) => {}
                 Some(Err(RecvTimeoutError::Disconnected)) => break,
-                None if self.manner.stop.is_stopped() => break,
+                None if self.settings.stop.is_stopped() => break,
                 None => {
-                    let Manner { clock, stop, .. } = &self.manner;
+                    let StreamSettings { clock, stop, .. } = &self.settings;
                     stop.wait_until(clock, clock.now() + Duration::from_std(LOOK_INTERVAL));
                 }
             }
             let is_last = self.take_results();
-            if self.manner.stop.is_stopped() {
+            if self.settings.stop.is_stopped() {
                 if self.open_count == 0 && self.worst.is_none() && !is_last {
                     print::note("stopped; no session is open");
                 }
@@ -467,7 +469,7 @@ impl Studio<'_> {
     /// Passes a new session to its stream's thread.
     fn take(&mut self, reception: Reception) {
         // Its sender may have been added just now.
-        self.take_paired(self.manner.clock.now());
+        self.take_paired(self.settings.clock.now());
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
@@ -481,7 +483,7 @@ impl Studio<'_> {
         };
         if let Err(error) = self.open(&name) {
             print::warn(format_args!("{}: {error:#}", name.as_str()));
-            self.held.hold(self.manner.clock.now(), &name, reception);
+            self.held.hold(self.settings.clock.now(), &name, reception);
             return;
         }
         self.held.on_opened(&name);
@@ -508,20 +510,20 @@ impl Studio<'_> {
             self.open_count -= 1;
             is_over |= outcome.is_some();
             if let Some(Err(error)) = outcome {
-                let is_alone = self.open_count == 0 && !self.manner.keeps_listening;
-                if self.worst.is_none() && (is_alone || self.manner.stop.is_stopped()) {
+                let is_alone = self.open_count == 0 && !self.settings.keeps_listening;
+                if self.worst.is_none() && (is_alone || self.settings.stop.is_stopped()) {
                     self.worst = Some(error)
                 } else {
                     print::warn(format_args!("{error:#}"))
                 }
             }
         }
-        is_over && self.open_count == 0 && !self.manner.keeps_listening
+        is_over && self.open_count == 0 && !self.settings.keeps_listening
     }
 
     /// Checks the file of senders and the load of the machine.
     fn look(&mut self) {
-        let now = self.manner.clock.now();
+        let now = self.settings.clock.now();
         self.follow_orders(now);
         self.take_paired(now);
         for (name, reception) in self.held.take_due(now) {
@@ -535,12 +537,12 @@ impl Studio<'_> {
             self.refresh_list(now);
             self.print_refused_senders(now);
         }
-        let lateness = self.manner.stop.lateness(&self.manner.clock);
+        let lateness = self.settings.stop.lateness(&self.settings.clock);
         let lateness = self
             .receiver
             .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
-        let Manner { observation, .. } = &self.manner;
-        slowness::locked(&self.manner.slowness).watch(now, lateness, observation, "recv");
-        service::turn(now, self.manner.stop.is_stopped());
+        let StreamSettings { observation, .. } = &self.settings;
+        slowness::locked(&self.settings.slowness).watch(now, lateness, observation, "recv");
+        service::turn(now, self.settings.stop.is_stopped());
     }
 }

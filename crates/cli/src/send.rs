@@ -27,6 +27,7 @@ use anyhow::bail;
 
 use crate::config::Reload;
 use crate::delivery::Delivery;
+use crate::end::End;
 use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
 use crate::latency::{Latency, describe_latency};
 use crate::message;
@@ -39,7 +40,7 @@ use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stale_frames::StaleFrames;
-use crate::summary::{self, End, Meter};
+use crate::summary::{self, Meter};
 use crate::target::EncoderArguments;
 use control::{Remote, TargetRange};
 use feeder::{Feeder, longest_growth};

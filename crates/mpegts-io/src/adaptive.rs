@@ -8,7 +8,7 @@ use anabranch_video::source::LEAST_KEY_FRAME_INTERVAL;
 use anyhow::Context;
 
 use super::muxer::Muxer;
-use super::{Unit, Wanted};
+use super::unit::{Unit, Wanted};
 
 /// Useful bitrates of the picture.
 const MIN_BITRATE: DataRate = DataRate::from_kilobits_per_second(300);

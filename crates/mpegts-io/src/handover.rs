@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::WorkerWaker;
 use anabranch_net::system::{AsFd, BorrowedFd, LocalStream, stream_pair};
+use anabranch_units::Instant;
 
 /// Most items: as many packets as SRT has in flight.
 const MAX_ITEMS: usize = 8_192;
@@ -98,6 +99,9 @@ impl<T> core::fmt::Debug for Taker<T> {
         f.write_str("Taker")
     }
 }
+
+/// A payload and the time at which it was due.
+pub(super) type Payload = (Instant, Vec<u8>);
 
 #[cfg(test)]
 mod tests {

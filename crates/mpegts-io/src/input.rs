@@ -4,24 +4,23 @@ use core::fmt;
 use core::str::FromStr;
 use std::path::PathBuf;
 
-use anabranch_core::{Frame, SourceLimits};
+use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anabranch_units::{DataRate, Duration, Importance, Instant};
-use anabranch_video::arrival_times::ArrivalTimes;
+use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
-use anabranch_video::null_packets;
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::encoded::{EncodedStream, Encoder};
-use super::foreign::ForeignName;
+use super::foreign_name::ForeignName;
 use super::growth::LongestGrowth;
 use super::links::Links;
 use super::part::Part;
 use super::source::Source;
 use super::stream::Stream;
 use super::udp_url::UdpUrl;
+use super::unit::{Unit, Wanted};
 
 /// Time between two warnings that the camera leaves pictures out.
 const SLOW_INTERVAL: Duration = Duration::from_secs(10);
@@ -88,36 +87,6 @@ pub(super) fn check_protocol(text: &str, example: &str) -> Result<(), String> {
     }
 }
 
-/// A picture, or another part of a stream that belongs together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
-    /// MPEG-TS.
-    pub bytes: Vec<u8>,
-    /// Importance for the decoding of other units.
-    pub importance: Importance,
-    /// Arrival times of its packets; `None`: unknown, so the receiver spaces them evenly.
-    pub arrivals: Option<ArrivalTimes>,
-}
-
-impl Unit {
-    /// Returns the frame that carries the unit, captured at `captured_at`, and the number of null
-    /// packets that were left out of it.
-    pub fn into_frame(mut self, captured_at: Instant) -> (Frame, u64) {
-        let mut times = Vec::new();
-        if let Some(arrivals) = &self.arrivals {
-            arrivals.append_to(&mut times);
-        }
-        let null_count = null_packets::append_times(&mut self.bytes, &times);
-        let frame = Frame {
-            bytes: self.bytes.into(),
-            importance: self.importance,
-            captured_at,
-            lifetime: None,
-        };
-        (frame, null_count)
-    }
-}
-
 impl InputName {
     /// Returns the name with that of its stream, which messages then show.
     pub fn of_stream(self, stream: &str) -> Self {
@@ -143,15 +112,6 @@ impl InputName {
             _ => None,
         }
     }
-}
-
-/// Requests of the transport to an encoder.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Target bitrate.
-    pub bitrate: DataRate,
-    /// Whether the next frame must be a key frame, after a loss or for a new viewer.
-    pub is_key: bool,
 }
 
 /// An input that is open.

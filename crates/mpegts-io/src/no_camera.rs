@@ -4,7 +4,7 @@ use anabranch_core::SourceLimits;
 use anabranch_units::Duration;
 use anyhow::bail;
 
-use super::{Unit, Wanted};
+use super::unit::{Unit, Wanted};
 
 /// Placeholder that is never used.
 pub(super) const LIMITS: SourceLimits = SourceLimits::Fixed;

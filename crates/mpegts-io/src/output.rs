@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::io;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
@@ -9,11 +10,11 @@ use anabranch_terminal::stop::Stop;
 use anyhow::Context;
 
 use super::blocking_file::BlockingFile;
-use super::foreign::{ForeignName, ForeignOutput};
+use super::foreign::ForeignOutput;
+use super::foreign_name::ForeignName;
 use super::input::check_protocol;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation, check_file};
-use super::retried::has_no_reader;
 use super::srt::SrtReceivers;
 use super::udp_output::UdpOutput;
 use super::udp_url::UdpUrl;
@@ -191,6 +192,12 @@ impl Output {
             }
         }
     }
+}
+
+/// Returns whether the reader of a pipe has gone.
+fn has_no_reader(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use anabranch_video::arrival_times::ArrivalTimes;
 use anabranch_video::mpeg_ts::PACKET_LEN;
 use anabranch_video::null_packets::NullFilter;
 
-use super::input::Unit;
+use super::unit::Unit;
 
 /// Room that null packets leave to the arrival times of a unit that grows, whose length is unknown
 /// until it ends. Chosen: five bytes for a burst, 40 for a dozen groups of packets; 70 gaps between

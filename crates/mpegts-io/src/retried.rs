@@ -1,7 +1,6 @@
 //! An output that fails, for example on a full disk, and is retried until it can be written.
 
 use core::fmt;
-use std::io;
 
 use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
@@ -171,12 +170,6 @@ impl fmt::Display for OutputEvent {
             ),
         }
     }
-}
-
-/// Returns whether the reader of a pipe has gone.
-pub(super) fn has_no_reader(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -14,10 +14,9 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
-use super::handover::Taker;
+use super::handover::{Payload, Taker};
 use super::pipes::{self, PipedInput};
 use super::remux::remux;
-use super::srt::Payload;
 use super::udp_input::{Take, UdpInput};
 use super::udp_url::UdpUrl;
 use super::watch::InputWatch;

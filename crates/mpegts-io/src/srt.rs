@@ -10,10 +10,9 @@ mod seen;
 
 use anabranch_net::Surroundings;
 use anabranch_srt::Entropy;
-use anabranch_units::Instant;
 use anyhow::Context;
 
-use super::handover::{Giver, Taker, handover};
+use super::handover::{Giver, Payload, Taker, handover};
 use super::links::Links;
 pub use address::ForCallers;
 pub(super) use address::{Mode, SrtAddress};
@@ -26,9 +25,6 @@ use seen::Seen;
 
 /// Length of an output's packets: seven transport packets.
 pub(super) const PAYLOAD_BYTES: usize = 7 * 188;
-
-/// A payload and the time at which it was due.
-pub(super) type Payload = (Instant, Vec<u8>);
 
 /// The thread of an input or output, which ends when this is dropped.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use anabranch_net::Surroundings;
 use anabranch_net::testing::{Interface, Line, Machine, Nat, World};
 use anabranch_units::DataRate;
 
-use crate::foreign::ForeignName;
-use crate::handover::Taker;
-use crate::srt::{PAYLOAD_BYTES, Payload, SrtAddress, SrtInput, SrtOutput};
+use crate::foreign_name::ForeignName;
+use crate::handover::{Payload, Taker};
+use crate::srt::{PAYLOAD_BYTES, SrtAddress, SrtInput, SrtOutput};
 
 /// Time between two packets: 1 Mbit/s.
 const INTERVAL: Duration = Duration::from_millis(10);

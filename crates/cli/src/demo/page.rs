@@ -9,9 +9,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Gauge, Paragraph};
 
 use super::judge::{Promise, Verdict};
+use super::moment::{Moment, delays};
 use super::network::{LINKS, SCRIPT, scripted};
 use super::recording::{Source, displayable};
-use super::view::{Moment, delays};
 use crate::view::{StreamView, megabits, ruled, why_sent};
 
 /// Screen height from which the promises are shown.

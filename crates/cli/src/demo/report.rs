@@ -9,7 +9,8 @@ use anabranch_video::fidelity::{Fidelity, Spread};
 use super::judge::{Promise, Verdict};
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT, names};
 use super::recording::{Recording, displayable, on_time};
-use crate::summary::{End, table};
+use crate::end::End;
+use crate::summary::table;
 
 /// Returns the tables and the promises.
 pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {

@@ -24,10 +24,11 @@ use anyhow::{Context, bail};
 
 use super::judge::{self, Promise};
 use super::ledger::Ledger;
+use super::moment::Moment;
 use super::monitor::Monitor;
 use super::network::{self, LINKS};
 use super::recording::{Recording, Source};
-use super::view::{Moment, View};
+use super::view::View;
 use super::viewer::{self, Viewer};
 
 /// Time after the deadline in which the last frames are waited for. A frame that misses a fragment

@@ -3,41 +3,20 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration as StdDuration;
 
-use anabranch_lab::metrics::FrameStatistics;
-use anabranch_observe::status::Status;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 
-use super::judge::Promise;
+use super::moment::{Moment, delays};
 use super::network::names;
 use super::page;
-use super::recording::Recording;
-use crate::summary::{End, Meter};
+use crate::end::End;
+use crate::summary::Meter;
 use crate::view::{KeyAction, Picture, Screen, StreamView};
 
 /// Time between updates of the screen.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
 /// Time between lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// State of the demo at one time.
-#[derive(Debug)]
-pub(super) struct Moment<'a> {
-    pub(super) now: Instant,
-    pub(super) end_at: Instant,
-    /// Description of the source.
-    pub(super) source: &'a str,
-    /// Recording with at least one sample.
-    pub(super) recording: &'a Recording,
-    /// Status of the sender; it has no streams at first.
-    pub(super) status: &'a Status,
-    /// Preliminary verdicts on the promises.
-    pub(super) promises: &'a [Promise],
-    /// Frames so far.
-    pub(super) frames: FrameStatistics,
-    /// Frames of the last second.
-    pub(super) recent: FrameStatistics,
-}
 
 /// Display of the demo.
 #[derive(Debug)]
@@ -143,13 +122,6 @@ impl View {
         actions.iter().for_each(|action| of_stream.follow(*action));
         Ok(actions.contains(&KeyAction::Quit))
     }
-}
-
-/// Formats mean and maximum of frame delays, as in "mean 61 ms, longest 70 ms".
-pub(super) fn delays(frames: &FrameStatistics) -> String {
-    frames.delay_ms.map_or("unknown".to_owned(), |delay| {
-        format!("mean {:.0} ms, longest {:.0} ms", delay.mean, delay.max)
-    })
 }
 
 /// Returns the sender's line, as `send --report` prints it, and the frame delays.

@@ -15,9 +15,10 @@ use anabranch_tunnel::udp::FlowMeter;
 use anabranch_units::{Duration, Lateness};
 
 use super::flows::{self, Excess, flow};
+use crate::end::End;
 use crate::path_reports::{PathReports, session_message};
 use crate::slowness::Slowness;
-use crate::summary::{self, End, Meter};
+use crate::summary::{self, Meter};
 
 /// Time between checks.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);

@@ -165,7 +165,7 @@ impl Studio<'_> {
     pub(super) fn follow_orders(&mut self, now: Instant) {
         self.hear_answers(now);
         self.follow_signal(now);
-        let observation = std::sync::Arc::clone(&self.manner.observation);
+        let observation = std::sync::Arc::clone(&self.settings.observation);
         while let Some(order) = observation.next_order() {
             self.answer(now, order);
         }
@@ -194,7 +194,7 @@ impl Studio<'_> {
             Change::SessionAllow(change) => self.let_in(now, &change.stream),
             Change::Reload(_) => self.reload(now),
         };
-        order.settle(&self.manner.observation, outcome);
+        order.settle(&self.settings.observation, outcome);
     }
 
     /// Returns a stream's outputs, or those of the only one.
@@ -237,7 +237,7 @@ impl Studio<'_> {
         let output = addable(&change.output)?;
         let (stream, outputs) = self.outputs_of(change.stream.as_deref())?;
         outputs
-            .add(&output, None, &stream, &self.manner, false)
+            .add(&output, None, &stream, &self.settings, false)
             .map_err(|error| Refused::NotNow(format!("{error:#}")))?;
         Ok(format!("output {output} of {} joins", stream.as_str()))
     }
@@ -247,7 +247,7 @@ impl Studio<'_> {
         let parsed = change.output.parse::<OutputName>();
         let shown = parsed.map_or_else(|_| change.output.clone(), |name| name.to_string());
         outputs
-            .remove(&shown, &self.manner.clock)
+            .remove(&shown, &self.settings.clock)
             .map_err(|error| Refused::Unknown(format!("{error:#}")))?;
         Ok(format!("output {shown} of {} has left", stream.as_str()))
     }
@@ -266,7 +266,7 @@ impl Studio<'_> {
         }
         let file = OutputName::File(folder.join(format!("{stream_name}-{{time}}.ts")));
         outputs
-            .add(&file, self.rotation, &stream, &self.manner, true)
+            .add(&file, self.rotation, &stream, &self.settings, true)
             .map_err(|error| Refused::NotNow(format!("{error:#}")))?;
         Ok(format!("{stream_name} is recorded as {file}"))
     }
@@ -278,7 +278,7 @@ impl Studio<'_> {
             Refused::NotNow(format!("{stream} has no recording that was started here"))
         })?;
         outputs
-            .remove(&recording, &self.manner.clock)
+            .remove(&recording, &self.settings.clock)
             .map_err(|error| Refused::NotNow(format!("{error:#}")))?;
         Ok(format!("the recording of {stream} has ended: {recording}"))
     }
@@ -327,7 +327,7 @@ impl Studio<'_> {
         let outcome = self.set_latency(change);
         let (latency, streams) = match outcome {
             Ok(changed) => changed,
-            Err(refused) => return order.settle(&self.manner.observation, Err(refused)),
+            Err(refused) => return order.settle(&self.settings.observation, Err(refused)),
         };
         let (asked, others): (Vec<StreamName>, Vec<StreamName>) =
             streams.into_iter().partition(|stream| {
@@ -356,7 +356,7 @@ impl Studio<'_> {
                 if !all.is_empty() {
                     text += &format!("; {} senders are asked to follow", all.len());
                 }
-                order.settle(&self.manner.observation, Ok(text));
+                order.settle(&self.settings.observation, Ok(text));
             }
         }
     }
@@ -380,7 +380,7 @@ impl Studio<'_> {
             Some(stream) => vec![self.controlled.session(Some(stream))?.0.clone()],
             None => {
                 receiver.set_latency(latency);
-                let mut buffer = self.manner.buffer.lock();
+                let mut buffer = self.settings.buffer.lock();
                 **buffer.as_mut().unwrap_or_else(PoisonError::get_mut) = None;
                 self.controlled.live.keys().cloned().collect()
             }

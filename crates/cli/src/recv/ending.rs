@@ -14,10 +14,10 @@ impl Studio<'_> {
         // All streams end together: a thread ends when its channel is dropped.
         // The outputs end with the last of their owners, the thread.
         let threads: Vec<_> = workers.map(|worker| worker.thread).collect();
-        let clock = self.manner.clock;
+        let clock = self.settings.clock;
         threads.into_iter().for_each(|thread| join(thread, &clock));
         if !self.others.is_empty() {
-            self.manner.stop.stop();
+            self.settings.stop.stop();
         }
         self.others.iter().for_each(|other| other.stop.stop());
         for other in self.others.drain(..) {

@@ -10,7 +10,8 @@ use anabranch_units::DataRate;
 use anyhow::{bail, ensure};
 
 use super::outputs::Outputs;
-use super::stream::{Manner, Outcome};
+use super::stream::Outcome;
+use super::stream_settings::StreamSettings;
 use super::tally::Tally;
 use crate::allowed::StreamName;
 
@@ -125,16 +126,16 @@ impl Sources {
 /// A stream of another protocol and its outputs.
 pub(super) struct Carrier {
     name: StreamName,
-    manner: Manner,
+    settings: StreamSettings,
     tally: Arc<Tally>,
     bytes: u64,
 }
 
 impl Carrier {
-    pub(super) fn new(name: StreamName, manner: Manner, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(name: StreamName, settings: StreamSettings, tally: Arc<Tally>) -> Self {
         Carrier {
             name,
-            manner,
+            settings,
             tally,
             bytes: 0,
         }
@@ -142,12 +143,12 @@ impl Carrier {
 
     /// Carries the stream until the program is stopped.
     pub(super) fn run(mut self, input: Input, outputs: &Outputs) -> Outcome {
-        let Manner {
+        let StreamSettings {
             clock,
             stop,
             observation,
             ..
-        } = self.manner.clone();
+        } = self.settings.clone();
         let mut written = Ok(());
         let mut feed = observation.feed(self.name.as_str());
         let no_target = || Wanted {

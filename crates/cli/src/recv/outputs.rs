@@ -14,7 +14,7 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 
-use super::stream::Manner;
+use super::stream_settings::StreamSettings;
 use crate::allowed::StreamName;
 use lane::{Lane, LaneMessage, Writer};
 
@@ -46,7 +46,7 @@ impl Outputs {
         names: &[OutputName],
         rotation: Option<Rotation>,
         stream: &StreamName,
-        manner: &Manner,
+        settings: &StreamSettings,
     ) -> anyhow::Result<Self> {
         let mut set = OutputSet {
             only: None,
@@ -54,10 +54,10 @@ impl Outputs {
             session: None,
         };
         if let [name] = names {
-            let writer = Writer::open(name, rotation, stream, manner)?;
+            let writer = Writer::open(name, rotation, stream, settings)?;
             set.only = Some(Box::new(writer));
         } else {
-            let open = |name| Lane::open(name, rotation, stream, manner);
+            let open = |name| Lane::open(name, rotation, stream, settings);
             set.lanes = names.iter().map(open).collect::<anyhow::Result<_>>()?;
         }
         Ok(Outputs(Arc::new(Mutex::new(set))))
@@ -148,21 +148,21 @@ impl Outputs {
         name: &OutputName,
         rotation: Option<Rotation>,
         stream: &StreamName,
-        manner: &Manner,
+        settings: &StreamSettings,
         is_recording: bool,
     ) -> anyhow::Result<()> {
         let shown = name.to_string();
         let has_it = |set: &OutputSet| set.states().any(|state| state.output == shown);
-        if has_it(&*self.lock_soon(&manner.clock)?) {
+        if has_it(&*self.lock_soon(&settings.clock)?) {
             bail!("there is an output {shown} already");
         }
-        let mut lane = Lane::open(name, rotation, stream, manner)?;
+        let mut lane = Lane::open(name, rotation, stream, settings)?;
         lane.is_recording = is_recording;
-        let now = manner.clock.now();
+        let now = settings.clock.now();
         if is_recording {
             lane.await_key(now);
         }
-        let mut set = self.lock_soon(&manner.clock)?;
+        let mut set = self.lock_soon(&settings.clock)?;
         if let Some(session) = &set.session {
             lane.send(LaneMessage::SessionBegins(session.clone(), now));
         }
@@ -247,8 +247,8 @@ mod tests {
     use super::lane::MAX_WAITING;
     use super::*;
 
-    fn open(names: &[OutputName]) -> (Outputs, Manner) {
-        let manner = Manner {
+    fn open(names: &[OutputName]) -> (Outputs, StreamSettings) {
+        let settings = StreamSettings {
             buffer: Arc::default(),
             report: None,
             keeps_listening: false,
@@ -259,8 +259,8 @@ mod tests {
             slowness: Arc::default(),
         };
         let stream = "camera".parse().unwrap();
-        let outputs = Outputs::open(names, None, &stream, &manner).unwrap();
-        (outputs, manner)
+        let outputs = Outputs::open(names, None, &stream, &settings).unwrap();
+        (outputs, settings)
     }
 
     fn piece() -> Piece {
@@ -286,7 +286,7 @@ mod tests {
         // The reader has the pipe open and does not read.
         let reader = std::fs::File::options().read(true).write(true).open(&pipe);
         let names = [OutputName::File(pipe), OutputName::File(file.clone())];
-        let (outputs, Manner { clock, stop, .. }) = open(&names);
+        let (outputs, StreamSettings { clock, stop, .. }) = open(&names);
         let count = MAX_WAITING as u64 + 1_000;
         for _ in 0..count {
             outputs.write(piece(), &clock, &stop).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     fn outputs_that_fail_do_not_end_the_session_and_are_told_at_its_end() {
         for count in [1, 2] {
             let names = vec![OutputName::File("/dev/full".into()); count];
-            let (outputs, Manner { clock, stop, .. }) = open(&names);
+            let (outputs, StreamSettings { clock, stop, .. }) = open(&names);
             let give_up_at = clock.now() + anabranch_units::Duration::from_secs(10);
             while outputs.check().is_ok() {
                 outputs.write(piece(), &clock, &stop).unwrap();
@@ -323,7 +323,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.ts");
         let names = ["/dev/full".into(), file.clone()].map(OutputName::File);
-        let (outputs, Manner { clock, stop, .. }) = open(&names);
+        let (outputs, StreamSettings { clock, stop, .. }) = open(&names);
         for _ in 0..100 {
             outputs.write(piece(), &clock, &stop).unwrap();
         }
@@ -336,8 +336,8 @@ mod tests {
     fn outputs_join_and_leave_and_a_recording_begins_with_a_key_frame() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("a.ts"), folder.path().join("b.ts"));
-        let (outputs, manner) = open(&[OutputName::File(first.clone())]);
-        let (clock, stop) = (manner.clock, manner.stop.clone());
+        let (outputs, settings) = open(&[OutputName::File(first.clone())]);
+        let (clock, stop) = (settings.clock, settings.stop.clone());
         let write = |is_key: bool| {
             let piece = Piece {
                 begins_key_frame: is_key,
@@ -349,8 +349,8 @@ mod tests {
         outputs.begin_session(&stream, clock.now());
         write(true);
         let name = OutputName::File(second.clone());
-        outputs.add(&name, None, &stream, &manner, true).unwrap();
-        let twice = outputs.add(&name, None, &stream, &manner, true);
+        outputs.add(&name, None, &stream, &settings, true).unwrap();
+        let twice = outputs.add(&name, None, &stream, &settings, true);
         assert!(twice.unwrap_err().to_string().contains("already"));
         write(false);
         for _ in 0..3 {
@@ -374,8 +374,8 @@ mod tests {
     fn a_stream_without_outputs_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.ts");
-        let (outputs, manner) = open(&[OutputName::File(file.clone())]);
-        let (clock, stop) = (manner.clock, manner.stop.clone());
+        let (outputs, settings) = open(&[OutputName::File(file.clone())]);
+        let (clock, stop) = (settings.clock, settings.stop.clone());
         outputs.remove(&file.display().to_string(), &clock).unwrap();
         outputs.write(piece(), &clock, &stop).unwrap();
         outputs.check().unwrap();

@@ -11,7 +11,7 @@ use anyhow::{bail, ensure};
 use super::Arguments;
 use super::destination::{self, Destinations};
 use super::listen::{OtherSource, Sources};
-use super::stream::Manner;
+use super::stream_settings::StreamSettings;
 use crate::allowed::{AllowList, Door};
 
 /// Sources, senders and outputs that the arguments request.
@@ -75,14 +75,14 @@ impl Arguments {
     }
 
     /// Returns the settings that all streams share.
-    pub(super) fn manner(
+    pub(super) fn settings(
         &self,
         has_several: bool,
         clock: Clock,
         stop: Stop,
         observation: Observation,
-    ) -> Manner {
-        Manner {
+    ) -> StreamSettings {
+        StreamSettings {
             buffer: Arc::new(Mutex::new(self.buffer())),
             report: self.report,
             keeps_listening: self.keep_listening,

@@ -69,7 +69,7 @@ impl Studio<'_> {
         if self.reloads.reload.is_due() {
             let order = Order::of_peer(Change::Reload(ReloadOrder {}), "SIGHUP".to_owned());
             let outcome = self.reload(now);
-            order.settle(&self.manner.observation, outcome);
+            order.settle(&self.settings.observation, outcome);
         }
     }
 
@@ -98,7 +98,9 @@ impl Studio<'_> {
         for its in &moves {
             for output in &its.leaving {
                 // One that has left by itself is gone all the same.
-                let _ = its.outputs.remove(&output.to_string(), &self.manner.clock);
+                let _ = its
+                    .outputs
+                    .remove(&output.to_string(), &self.settings.clock);
             }
         }
         self.destinations = plan.destinations;
@@ -194,10 +196,12 @@ impl Studio<'_> {
                 let Moves {
                     stream, outputs, ..
                 } = its;
-                let added = outputs.add(output, self.rotation, stream, &self.manner, false);
+                let added = outputs.add(output, self.rotation, stream, &self.settings, false);
                 if let Err(error) = added.with_context(|| format!("output {output}")) {
                     for (its, output) in joined {
-                        let _ = its.outputs.remove(&output.to_string(), &self.manner.clock);
+                        let _ = its
+                            .outputs
+                            .remove(&output.to_string(), &self.settings.clock);
                     }
                     return Err(error);
                 }

@@ -1,56 +1,41 @@
 //! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
+use std::sync::PoisonError;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
 use anabranch_mpegts_io::{Piece, Playout};
-use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
+use anabranch_net::{Ended, Event, Reception, Snapshot};
+use anabranch_observe::Feed;
 use anabranch_observe::names::path_name;
-use anabranch_observe::{Feed, Observation};
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
-use anabranch_terminal::stop::Stop;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 use anabranch_video::null_packets;
 use anabranch_video::player::JitterBuffer;
 
 use super::allowance::Share;
 use super::outputs::Outputs;
 use super::steering::Steering;
+use super::stream_settings::StreamSettings;
 use crate::allowed::StreamName;
 use crate::delivery::Delivery;
+use crate::end::End;
 use crate::latency::describe_latency;
 use crate::message;
 use crate::outages::Outages;
 use crate::overload::OverloadWatch;
 use crate::path_reports::PathReports;
 use crate::remote_control;
-use crate::slowness::{self, Slowness};
-use crate::summary::{self, End, Meter};
+use crate::slowness::{self};
+use crate::summary::{self, Meter};
 
 /// Longest wait of a stream's thread for an event.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Result of a session for the program.
 pub(super) type Outcome = anyhow::Result<()>;
-
-/// Settings that all streams share.
-#[derive(Clone)]
-pub(super) struct Manner {
-    /// This end's own choice, until the latency is changed.
-    pub(super) buffer: Arc<Mutex<Option<JitterBuffer>>>,
-    /// Interval of lines about paths.
-    pub(super) report: Option<Duration>,
-    pub(super) keeps_listening: bool,
-    /// Whether messages begin with the stream's name.
-    pub(super) shows_names: bool,
-    pub(super) clock: Clock,
-    pub(super) stop: Stop,
-    pub(super) observation: Arc<Observation>,
-    pub(super) slowness: Arc<Mutex<Slowness>>,
-}
 
 /// One session of a stream.
 pub(super) struct Session<'a> {
@@ -59,7 +44,7 @@ pub(super) struct Session<'a> {
     reception: &'a Reception,
     outputs: &'a Outputs,
     steering: Steering,
-    manner: &'a Manner,
+    settings: &'a StreamSettings,
     buffer: JitterBuffer,
     playout: Playout,
     /// Way to viewers in browsers.
@@ -78,30 +63,33 @@ impl<'a> Session<'a> {
         reception: &'a Reception,
         outputs: &'a Outputs,
         steering: Steering,
-        manner: &'a Manner,
+        settings: &'a StreamSettings,
     ) -> Self {
-        let now = manner.clock.now();
+        let now = settings.clock.now();
         let agreed = || {
             reception
                 .latency()
                 .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
         };
-        let own = *manner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = *settings
+            .buffer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let buffer = own.unwrap_or_else(agreed);
         outputs.begin_session(&name, now);
         let is_spread = outputs.are_watched();
-        let feed = manner.observation.feed(name.as_str());
+        let feed = settings.observation.feed(name.as_str());
         Session {
             name,
             share,
             reception,
             outputs,
             steering,
-            manner,
+            settings,
             buffer,
             playout: Playout::new(buffer, is_spread, now),
             feed,
-            meter: Meter::new(manner.report, now),
+            meter: Meter::new(settings.report, now),
             overload: OverloadWatch::new(End::Receiver),
             messages: message::Printed::default(),
             path_reports: PathReports::default(),
@@ -116,7 +104,7 @@ impl<'a> Session<'a> {
         let latency = describe_latency(self.reception.latency());
         self.note(format_args!("connected to {peer}{latency}"));
         loop {
-            let clock = self.manner.clock;
+            let clock = self.settings.clock;
             match self.reception.events().recv_timeout(self.patience()) {
                 Ok(Event::FrameReceived(frame)) => {
                     if let Some(text) = message::text(&frame.bytes) {
@@ -187,7 +175,7 @@ impl<'a> Session<'a> {
             self.outages.on_state(index, &name, state, now);
         }
         self.outages.see(seen, now);
-        let slowness = slowness::locked(&self.manner.slowness);
+        let slowness = slowness::locked(&self.settings.slowness);
         let is_slow = slowness.was_slow_within(now, OverloadWatch::WINDOW);
         drop(slowness);
         if let Some(overload) = self.overload.due_report(now, seen)
@@ -195,7 +183,7 @@ impl<'a> Session<'a> {
         {
             self.note(overload);
             let name = self.name.as_str();
-            self.manner
+            self.settings
                 .observation
                 .on_stream_event(name, overload.happening());
         }
@@ -208,7 +196,7 @@ impl<'a> Session<'a> {
         let bytes = null_packets::whole_len(&frame.bytes);
         match self.share.admit(now, bytes, is_key) {
             Ok(()) => {
-                let Manner { observation, .. } = self.manner;
+                let StreamSettings { observation, .. } = self.settings;
                 observation.on_frame(self.name.as_str(), frame.importance, &frame.bytes);
                 // Without delay, its parts have left already.
                 if let Some(feed) = &mut self.feed
@@ -232,7 +220,7 @@ impl<'a> Session<'a> {
 
     /// Returns the time to wait for events: until the next bytes are due.
     fn patience(&self) -> core::time::Duration {
-        let now = self.manner.clock.now();
+        let now = self.settings.clock.now();
         let until = |at: Instant| at.saturating_since(now).to_std();
         let due = self.playout.next_at().map_or(LOOK_INTERVAL, until);
         due.min(LOOK_INTERVAL)
@@ -240,7 +228,7 @@ impl<'a> Session<'a> {
 
     /// Writes the bytes that are due.
     fn write_due(&mut self) -> anyhow::Result<()> {
-        let Manner { clock, stop, .. } = self.manner;
+        let StreamSettings { clock, stop, .. } = self.settings;
         while let Some(piece) = self.playout.pop(clock.now()) {
             self.show(&piece);
             self.outputs.write(piece, clock, stop)?;
@@ -263,7 +251,7 @@ impl<'a> Session<'a> {
     /// Writes the rest of a session that is over, each piece at its time. When the program is
     /// stopped, it writes the rest at once.
     fn play_out(&mut self) -> anyhow::Result<()> {
-        let Manner { clock, stop, .. } = self.manner;
+        let StreamSettings { clock, stop, .. } = self.settings;
         while let Some(at) = self.playout.next_at() {
             stop.wait_until(clock, at);
             if let Some(piece) = self.playout.pop(at.max(clock.now())) {
@@ -286,16 +274,16 @@ impl<'a> Session<'a> {
 
     fn outcome(&self, ended: Ended, seen: &Snapshot) -> Option<Outcome> {
         let delivery = Delivery::of(End::Receiver, seen, 0);
-        let is_stopped = self.manner.stop.is_stopped();
+        let is_stopped = self.settings.stop.is_stopped();
         match ended {
             // No error: a user who stops a session without frames knows it, and with
             // --keep-listening a single session does not decide.
-            _ if is_stopped && (self.manner.keeps_listening || delivery.share().is_none()) => {
+            _ if is_stopped && (self.settings.keeps_listening || delivery.share().is_none()) => {
                 Some(Ok(()))
             }
             _ if is_stopped => Some(self.outputs.check().and_then(|()| delivery.check())),
             Ended::Replaced => None,
-            ended if self.manner.keeps_listening => {
+            ended if self.settings.keeps_listening => {
                 self.note(format_args!("session over: {ended}"));
                 None
             }
@@ -307,7 +295,7 @@ impl<'a> Session<'a> {
     }
 
     fn summarize(&mut self, seen: &Snapshot) {
-        self.outages.see(seen, self.manner.clock.now());
+        self.outages.see(seen, self.settings.clock.now());
         let outages = self.outages.text();
         self.note(summary::table(End::Receiver, seen, &[], outages));
         if self.buffer != JitterBuffer::Off {
@@ -316,7 +304,7 @@ impl<'a> Session<'a> {
     }
 
     fn note(&self, line: impl core::fmt::Display) {
-        if self.manner.shows_names {
+        if self.settings.shows_names {
             print::note(format_args!("{}: {line}", self.name.as_str()))
         } else {
             print::note(line)

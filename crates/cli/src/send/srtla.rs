@@ -24,12 +24,13 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::path_manager::{PathManager, SharedNames};
 use super::{INPUTS, LOOK_INTERVAL, STREAM, TEST_INPUT};
 use crate::delivery::Delivery;
+use crate::end::End;
 use crate::latency::describe_latency;
 use crate::observe_arguments::ObserveArguments;
 use crate::path_reports::{PathReports, session_message};
 use crate::paths::PathArguments;
 use crate::slowness::Slowness;
-use crate::summary::{self, End, Meter};
+use crate::summary::{self, Meter};
 use crate::target::EncoderArguments;
 
 /// Beginning of a receiver's address.

@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit, umask};
 
-use crate::keygen::{STDIN, SecretKind};
+use crate::secret_kind::{STDIN, SecretKind};
 
 /// Longest wait for a pipe before the next check for a signal, which also ends the wait.
 const PATIENCE: Duration = Duration::from_secs(1);

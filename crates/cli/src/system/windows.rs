@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Stdin};
 use std::path::Path;
 
-use crate::keygen::SecretKind;
+use crate::secret_kind::SecretKind;
 
 /// A lock, until this is dropped.
 #[derive(Debug)]

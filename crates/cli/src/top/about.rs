@@ -5,7 +5,6 @@ use anabranch_observe::status::{Status, Stream};
 use ratatui::style::{Color, Stylize};
 use ratatui::text::Line;
 
-use super::view::short;
 use crate::view::{megabits, why_sent};
 
 /// Returns the received rate on the wire, or the payload's rate if another protocol hides the
@@ -74,6 +73,15 @@ pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
         lines.insert(0, Line::from(text.fg(colour).bold()));
     }
     lines
+}
+
+/// Shortens a key to its first characters, which identify it.
+pub(super) fn short(name: &str) -> &str {
+    if name.starts_with("abpub_") {
+        name.get(..14).unwrap_or(name)
+    } else {
+        name
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::{about, outputs};
+use super::about::{self, short};
+use super::outputs;
 use crate::view::{KeyAction, StreamView, megabits, ruled};
 
 /// Known state of the program, and the user's choices.
@@ -167,15 +168,6 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
     });
     let lines: Vec<Line<'_>> = lines.take(height).collect();
     frame.render_widget(Paragraph::new(lines).block(block), area);
-}
-
-/// Shortens a key to its first characters, which identify it.
-pub(super) fn short(name: &str) -> &str {
-    if name.starts_with("abpub_") {
-        name.get(..14).unwrap_or(name)
-    } else {
-        name
-    }
 }
 
 #[cfg(test)]

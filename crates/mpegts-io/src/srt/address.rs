@@ -8,7 +8,7 @@ use anabranch_srt::{KeyLength, MaxBandwidth, Passphrase, Settings};
 use anabranch_units::{DataRate, Duration};
 use anyhow::{Context, anyhow, bail, ensure};
 
-use crate::foreign::ForeignName;
+use crate::foreign_name::ForeignName;
 
 /// Names that an error lists.
 const KNOWN: &str = "mode, streamid, latency, rcvlatency, peerlatency, passphrase, \

@@ -6,10 +6,9 @@ use std::sync::mpsc;
 use anabranch_srt::{ConnectionId, Settings};
 use anabranch_units::Instant;
 
-use super::Payload;
 use super::receivers::SrtReceivers;
 use super::seen::Seen;
-use crate::handover::{Giver, Taker};
+use crate::handover::{Giver, Payload, Taker};
 
 /// Silence of an input's caller after which another one may take its place. Callers that send
 /// nothing still send a keepalive each second.

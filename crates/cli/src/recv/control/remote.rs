@@ -43,7 +43,7 @@ impl Studio<'_> {
                 }
                 self.ask(now, stream, request, String::new(), Some(order));
             }
-            Err(refused) => order.settle(&self.manner.observation, Err(refused)),
+            Err(refused) => order.settle(&self.settings.observation, Err(refused)),
         }
     }
 
@@ -113,7 +113,7 @@ impl Studio<'_> {
             Err(refused) if !done_here.is_empty() => Ok(format!("{done_here}, but {refused}")),
             Err(refused) => Err(refused),
         };
-        let observation = &self.manner.observation;
+        let observation = &self.settings.observation;
         match (order, outcome) {
             (Some(order), outcome) => order.settle(observation, outcome),
             (None, Ok(text)) => print::note(format_args!("{}: {text}", stream.as_str())),

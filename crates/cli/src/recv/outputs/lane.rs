@@ -13,7 +13,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 
 use super::super::receivers;
-use super::super::stream::Manner;
+use super::super::stream_settings::StreamSettings;
 use crate::allowed::StreamName;
 
 /// Maximum number of pieces that wait for an output. A piece is some milliseconds, so they are ten
@@ -63,26 +63,26 @@ impl Writer {
         name: &OutputName,
         rotation: Option<Rotation>,
         stream: &StreamName,
-        manner: &Manner,
+        settings: &StreamSettings,
     ) -> anyhow::Result<Self> {
-        let Manner { clock, stop, .. } = manner;
+        let StreamSettings { clock, stop, .. } = settings;
         let output = Output::open(name, rotation, clock, stop)?;
         if let OutputName::File(path) = name {
-            manner.observation.watch_recordings(path.clone());
+            settings.observation.watch_recordings(path.clone());
         }
         let receivers = output.receivers();
         let (name, stream) = (name.to_string(), stream.as_str().to_owned());
         let stream = Arc::new(Mutex::new(stream));
         if let Some(receivers) = receivers {
             let look = receivers::look(name.clone(), Arc::clone(&stream), receivers, *clock);
-            manner.observation.watch_output(look);
+            settings.observation.watch_output(look);
         }
         Ok(Writer {
             output: RetriedOutput::new(output),
             name,
             stream,
             failure: SharedFailure::default(),
-            observation: Arc::clone(&manner.observation),
+            observation: Arc::clone(&settings.observation),
         })
     }
 
@@ -165,14 +165,14 @@ impl Lane {
         name: &OutputName,
         rotation: Option<Rotation>,
         stream: &StreamName,
-        manner: &Manner,
+        settings: &StreamSettings,
     ) -> anyhow::Result<Self> {
         // Rotation applies to files only; a player beside a recording is allowed.
         let rotation = rotation.filter(|_| matches!(name, OutputName::File(_)));
-        let mut writer = Writer::open(name, rotation, stream, manner)?;
+        let mut writer = Writer::open(name, rotation, stream, settings)?;
         let (name, failure) = (writer.name.clone(), writer.failure.clone());
         let is_watched = writer.output.is_watched();
-        let (clock, stop) = (manner.clock, manner.stop.clone());
+        let (clock, stop) = (settings.clock, settings.stop.clone());
         let (queue, messages): (_, Receiver<LaneMessage>) = sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new().name("output".to_owned());
         let thread = thread.spawn(move || {
