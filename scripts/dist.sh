@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Builds the files of a release in target/packages: static programs for x86-64 and arm64 with manual
-# pages and completions as .tar.gz and .deb, a container image, install.sh, the playground, an SBOM
-# and checksums. Where their compilers are, a .zip for Windows and a .tar.gz for macOS, too.
+# pages and completions as .tar.gz and .deb, a container image, install.sh, the elements of
+# GStreamer, the playground, an SBOM and checksums. Where their compilers are, a .zip for Windows and
+# a .tar.gz for macOS, too.
 #
 # scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, windows, macos,
-# installer, playground, sbom, image, sums, try. `check TAG` compares a tag with the version, `notes` prints the changelog's section.
+# installer, gstreamer, playground, sbom, image, sums, try. `check TAG` compares a tag with the
+# version, `notes` prints the changelog's section.
 #
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
@@ -35,12 +37,14 @@ main() {
     esac
     if [ $# -eq 0 ]; then
         rm -rf "$output" "$stage"
-        set -- build pages archives packages windows macos installer playground sbom image sums try
+        set -- build pages archives packages windows macos installer gstreamer playground sbom \
+            image sums try
     fi
     mkdir -p "$output" "$stage"
     for step in "$@"; do
         case $step in
-            build | pages | archives | packages | windows | macos | installer | playground | sbom | image | sums | try) ;;
+            build | pages | archives | packages | windows | macos | installer) ;;
+            gstreamer | playground | sbom | image | sums | try) ;;
             *) fail "unknown step $step" ;;
         esac
         echo "dist: $step"
@@ -268,6 +272,25 @@ installer() {
     sed -e "s,@VERSION@,$version," -e "s,@RELEASE_URL@,${RELEASE_URL:-}," packaging/install.sh \
         >"$output/install.sh"
     chmod 755 "$output/install.sh"
+}
+
+# The plugin uses the system's libraries, so it is built for this machine's architecture alone.
+gstreamer() {
+    if ! pkg-config --exists gstreamer-1.0 gstreamer-base-1.0 2>/dev/null; then
+        skip gstreamer "GStreamer's headers are missing (Debian: libgstreamer1.0-dev)"
+        return
+    fi
+    local name
+    name=anabranch-$version-$(uname -m)-linux-gstreamer
+    CARGO_TARGET_DIR=$PWD/gst/target CARGO_PROFILE_RELEASE_STRIP=symbols "$cargo" build --locked \
+        --release --lib --manifest-path gst/Cargo.toml
+    rm -rf "${stage:?}/$name"
+    mkdir -p "$stage/$name"
+    install -m 755 gst/target/release/libgstanabranch.so "$stage/$name/"
+    install -m 644 LICENSE-APACHE LICENSE-MIT docs/operations/encoder.md "$stage/$name/"
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+        --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip "-${COMPRESSION:-9}n" \
+        >"$output/$name.tar.gz"
 }
 
 # A static page for any web server. The folder in the archive is the page.

@@ -91,7 +91,9 @@ impl AnabranchSink {
         let frame = Frame {
             bytes: unit.bytes.into(),
             importance: unit.importance,
-            captured_at: running.clock.now(), lifetime: None, };
+            captured_at: running.clock.now(),
+            lifetime: None,
+        };
         match running.sender.send_frame(&frame) {
             // Video is live: frames before the session, or too many for it, are left out.
             Ok(_) | Err(SendError::NotConnected) => Ok(()),
@@ -99,6 +101,25 @@ impl AnabranchSink {
                 gst::debug!(CAT, imp = self, "a frame is left out: {error}");
                 Ok(())
             }
+        }
+    }
+}
+
+impl AnabranchSink {
+    /// Sends the rest of the stream, and waits until all has arrived or been given up.
+    fn finish(&self) {
+        let mut running = self.running();
+        let Some(its) = running.as_mut() else { return };
+        while let Some(unit) = its.splitter.finish() {
+            if self.send(its, unit).is_err() {
+                break;
+            }
+        }
+        its.sender.close();
+        let events = its.events.take();
+        drop(running);
+        if let Some(events) = events {
+            let _ = events.join();
         }
     }
 }
@@ -285,10 +306,7 @@ impl ElementImpl for AnabranchSink {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = gst::Caps::builder("video/mpegts")
-                .field("systemstream", true)
-                .field("packetsize", 188_i32)
-                .build();
+            let caps = crate::transport_stream();
             let (direction, presence) = (gst::PadDirection::Sink, gst::PadPresence::Always);
             let template = gst::PadTemplate::new("sink", direction, presence, &caps);
             template.into_iter().collect()
@@ -317,6 +335,14 @@ impl BaseSinkImpl for AnabranchSink {
             events: Some(events),
         });
         Ok(())
+    }
+
+    /// The end of the stream is reached when its last frame has arrived.
+    fn event(&self, event: gst::Event) -> bool {
+        if let gst::EventView::Eos(_) = event.view() {
+            self.finish();
+        }
+        self.parent_event(event)
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
