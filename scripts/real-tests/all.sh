@@ -3,7 +3,7 @@
 . scripts/real-tests/lib.sh
 . scripts/real-tests/namespaces.sh
 . scripts/real-tests/video.sh
-for of_tests in pages pause srt srtla elements rtmp-rist services release interfaces names \
+for of_tests in pages pause srt srtla phones elements rtmp-rist services release interfaces names \
     tunnel leaks floods encoder srtla-out srtla-libsrt films whip whep link kernel control soak \
     recordings relay windows; do
     # shellcheck source=/dev/null

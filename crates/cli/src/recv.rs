@@ -57,6 +57,7 @@ use destination::{Destination, Destinations};
 use held::Held;
 use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
+use phones::{Phone, PhoneAddress};
 use places::Places;
 use reload::Reloads;
 use returns::{ReturnArguments, Returns};
@@ -112,6 +113,9 @@ Examples:
     --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
     --rotate '10 min' 'recordings/{name}-{time}.ts'
 
+  Phones, each with the app that it has; scan the printed QR codes:
+  anabranch recv --pair --phone van=moblin --phone roof=larix 'recordings/{name}-{time}.ts'
+
   A phone with Moblin, and the native sender beside it:
   anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
     --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
@@ -140,8 +144,14 @@ receiver at this address. A second Ctrl-C ends the program at once.";
 pub(crate) struct Arguments {
     /// Address and port to listen at (7000 by default); `[::]:PORT` accepts IPv4 and IPv6. Or the
     /// address of a stream by another protocol, see below. May be repeated.
-    #[arg(long, required_unless_present = "pair", value_name = "ADDR|[NAME=]URL")]
+    #[arg(long, required_unless_present_any = ["pair", "phone"], value_name = "ADDR|[NAME=]URL")]
     listen: Vec<Listen>,
+    /// Receive a phone's stream by SRTLA (moblin, irlpro: UDP port 5000, for the next phones 5002
+    /// and up) or SRT (larix: port 5001), with a stream ID and a passphrase of its own. With --pair
+    /// the app's link is printed, and on a terminal its QR code, beside this receiver's own link.
+    /// May be repeated.
+    #[arg(long, value_name = "NAME=APP")]
+    phone: Vec<Phone>,
     /// Address and port at which to accept TCP connections, too, for senders whose networks block
     /// UDP; they try port 443. Ports below 1,024 need root or CAP_NET_BIND_SERVICE.
     #[arg(long, value_name = "ADDR")]
@@ -229,7 +239,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     arguments.prepare()?;
     let reloads = Reloads::new(&arguments)?;
     let mut plan = arguments.plan()?;
-    pairing::make_passphrases(&arguments.pairing, &mut plan.others)?;
+    let phones = arguments.prepare_phones(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
     let whep = arguments.whep.as_ref();
     let observed = arguments.observe.open_with_pictures(stdout, whep)?;
@@ -285,7 +295,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         studio.print_own_link(native, &arguments.pairing, &way_in.host, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
-    pairing::print_phones(&arguments.pairing, &plan.others)?;
+    phones.iter().try_for_each(PhoneAddress::print)?;
     service::ready();
     let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
     let summary = slowness::locked(&slowness).summary();

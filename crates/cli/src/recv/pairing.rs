@@ -8,7 +8,7 @@ use anabranch_units::Instant;
 use anyhow::ensure;
 
 use super::destination::{self, Destination};
-use super::listen::{OtherSource, Sources};
+use super::listen::{Listen, OtherSource, Sources};
 use super::native::Native;
 use super::phones::{self, PhoneAddress};
 use super::{Arguments, Studio};
@@ -19,45 +19,46 @@ use crate::pairing::door::Door;
 use crate::pairing::{LISTEN, PairArguments, address_of, host_for_senders, print_link};
 use crate::usage::usual_folder;
 
-/// Gives listeners of SRT and SRTLA without a passphrase one of their own.
-///
-/// # Errors
-/// A file cannot be made, or a parameter of an address is wrong.
-pub(super) fn make_passphrases(
-    pairing: &PairArguments,
-    sources: &mut [OtherSource],
-) -> anyhow::Result<()> {
-    let folder = if pairing.is_asked() {
-        usual_folder()
-    } else {
-        None
-    };
-    let Some(folder) = folder else {
-        return Ok(());
-    };
-    for OtherSource { name, input } in sources {
-        if let InputName::Foreign(foreign) = input {
-            *foreign = phones::with_passphrase(foreign.clone(), name, &folder)?;
+impl Arguments {
+    /// Gives listeners of SRT and SRTLA for phones a stream ID and a passphrase: all of them with
+    /// --pair, and those of --phone.
+    ///
+    /// # Errors
+    /// A file cannot be made, or a parameter of an address is wrong.
+    pub(super) fn make_secrets(&self, sources: &mut [OtherSource]) -> anyhow::Result<()> {
+        for OtherSource { name, input } in sources {
+            let is_phone = self.phone.iter().any(|phone| phone.name == *name);
+            if !is_phone && !self.pairing.is_asked() {
+                continue;
+            }
+            if let InputName::Foreign(foreign) = input {
+                let folder = usual_folder();
+                *foreign = phones::for_one_phone(foreign.clone(), name, folder.as_deref())?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Prints the links for phones of the addresses that their apps call.
-///
-/// # Errors
-/// A parameter of an address is wrong, or standard output cannot be written.
-pub(super) fn print_phones(pairing: &PairArguments, sources: &[OtherSource]) -> anyhow::Result<()> {
-    if !pairing.is_asked() {
-        return Ok(());
-    }
-    let host = host_for_senders(pairing.host());
-    for source in sources {
-        if let Some(phone) = PhoneAddress::of(source, &host)? {
-            phone.print()?;
+    /// Makes the secrets of phones. Returns the addresses that their apps call, if links are
+    /// printed.
+    ///
+    /// # Errors
+    /// As of [`make_secrets`](Self::make_secrets).
+    pub(super) fn prepare_phones(
+        &self,
+        sources: &mut [OtherSource],
+    ) -> anyhow::Result<Vec<PhoneAddress>> {
+        self.make_secrets(sources)?;
+        if !self.pairing.is_asked() {
+            return Ok(Vec::new());
         }
+        let host = host_for_senders(self.pairing.host());
+        let mut addresses = Vec::new();
+        for source in sources {
+            addresses.extend(PhoneAddress::of(source, &host, &self.phone)?);
+        }
+        Ok(addresses)
     }
-    Ok(())
 }
 
 impl Native {
@@ -122,7 +123,9 @@ impl Arguments {
 
     /// Returns the addresses to listen at, among them our own protocol's with --pair.
     pub(super) fn sources(&self) -> anyhow::Result<Sources> {
-        let mut sources = Sources::of(self.listen.clone())?;
+        let mut all = self.listen.clone();
+        all.extend(phones::sources(&self.phone)?.into_iter().map(Listen::Other));
+        let mut sources = Sources::of(all)?;
         if self.pairing.is_asked() {
             let usual = || LISTEN.to_owned();
             sources.native.get_or_insert_with(usual);

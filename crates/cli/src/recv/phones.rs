@@ -1,26 +1,24 @@
 //! Links and QR codes for the apps of phones, which speak SRT, SRTLA or RTMP to this receiver.
 //!
 //! Formats: Moblin's custom URL (its README, "Import settings using moblin://", and
-//! `MoblinSettingsUrl.swift`), and Larix Grove (softvelum.com/larix/grove), which IRL Pro also
-//! reads.
+//! `MoblinSettingsUrl.swift`, both of 6e7686d), and Larix Grove (softvelum.com/larix/grove, and the
+//! export of Softvelum's own samples, `Connection.toGrove`), which IRL Pro also reads.
+
+mod option;
+mod secrets;
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::{IsTerminal, Write as _};
-use std::path::Path;
+use std::io::IsTerminal;
 
-use anabranch_mpegts_io::{ForCallers, ForeignName, InputName};
-use anabranch_net::system::allow_owner_alone;
-use anabranch_secure::PairingCode;
-use anabranch_terminal::files::make_private_folder;
+use anabranch_mpegts_io::{ForCallers, InputName};
 use anabranch_terminal::print;
-use anyhow::Context;
 use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::listen::OtherSource;
-use crate::allowed::StreamName;
 use crate::pairing::qr_code;
+pub(crate) use option::{App, Phone, sources};
+pub(super) use secrets::for_one_phone;
 
 /// An address that an app calls.
 pub(super) struct PhoneAddress {
@@ -28,6 +26,8 @@ pub(super) struct PhoneAddress {
     /// `srt://HOST:PORT`, without parameters, or with RTMP's path.
     url: String,
     fields: ForCallers,
+    /// App of the phone; `None`: any.
+    app: Option<App>,
 }
 
 impl PhoneAddress {
@@ -36,7 +36,11 @@ impl PhoneAddress {
     ///
     /// # Errors
     /// A parameter of the source is wrong, or its passphrase cannot be read.
-    pub(super) fn of(source: &OtherSource, host: &str) -> anyhow::Result<Option<Self>> {
+    pub(super) fn of(
+        source: &OtherSource,
+        host: &str,
+        phones: &[Phone],
+    ) -> anyhow::Result<Option<Self>> {
         let InputName::Foreign(name) = &source.input else {
             return Ok(None);
         };
@@ -52,7 +56,10 @@ impl PhoneAddress {
             None => (name.place(), String::new()),
         };
         let port = authority.rsplit(':').next().unwrap_or_default();
+        let mut phones = phones.iter();
+        let phone = phones.find(|phone| phone.name == source.name);
         Ok(Some(PhoneAddress {
+            app: phone.map(|phone| phone.app),
             stream: source.name.as_str().to_owned(),
             url: format!("{}://{host}:{port}{path}", name.protocol()),
             fields,
@@ -63,26 +70,40 @@ impl PhoneAddress {
         self.url.starts_with("srt")
     }
 
-    /// Returns Moblin's link, which makes a stream with this address.
-    fn moblin(&self) -> String {
+    fn is_srtla(&self) -> bool {
+        self.url.starts_with("srtla")
+    }
+
+    /// Returns the name that apps show.
+    fn shown_name(&self) -> String {
+        format!("Anabranch {}", self.stream)
+    }
+
+    /// Returns the address with stream ID and passphrase in its query.
+    fn whole_url(&self) -> String {
         let ForCallers {
             stream_id,
             passphrase,
-            latency,
+            ..
         } = &self.fields;
-        let mut url = self.url.clone();
         let fields = [("streamid", stream_id), ("passphrase", passphrase)];
         let known = fields
             .iter()
             .filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let mut url = self.url.clone();
         for (index, (name, value)) in known.enumerate() {
             let mark = if index == 0 { '?' } else { '&' };
             let _ = write!(url, "{mark}{name}={}", encoded(value));
         }
-        let mut stream = json!({ "name": format!("Anabranch {}", self.stream), "url": url });
+        url
+    }
+
+    /// Returns Moblin's link, which makes a stream with this address.
+    fn moblin(&self) -> String {
+        let mut stream = json!({ "name": self.shown_name(), "url": self.whole_url() });
         if self.is_srt() {
             stream["srt"] = json!({
-                "latency": latency.as_millis(),
+                "latency": self.fields.latency.as_millis(),
                 "adaptiveBitrateEnabled": true,
             });
         }
@@ -90,15 +111,12 @@ impl PhoneAddress {
         format!("moblin://?{}", encoded(&settings))
     }
 
-    /// Returns Larix' link, which makes a connection with this address. Larix has no SRTLA.
-    fn larix(&self) -> Option<String> {
-        if self.url.starts_with("srtla") {
-            return None;
-        }
+    /// Returns the link of Larix Grove, which makes a connection with this address.
+    fn grove(&self) -> String {
         let mut fields = vec![
             ("url", self.url.clone()),
-            ("name", format!("Anabranch {}", self.stream)),
-            ("mode", "av".to_owned()),
+            ("name", self.shown_name()),
+            ("mode", "va".to_owned()),
             ("overwrite", "on".to_owned()),
         ];
         if self.is_srt() {
@@ -118,7 +136,34 @@ impl PhoneAddress {
             let mark = if index == 0 { "" } else { "&" };
             let _ = write!(link, "{mark}conn[][{name}]={}", encoded(value));
         }
-        Some(link)
+        link
+    }
+
+    /// Returns an app's link; `None` if it does not speak the protocol: Larix has no SRTLA.
+    fn link_for(&self, app: App) -> Option<String> {
+        match app {
+            App::Moblin => Some(self.moblin()),
+            App::Larix if self.is_srtla() => None,
+            App::Larix | App::IrlPro => Some(self.grove()),
+        }
+    }
+
+    /// Returns the links of all apps that may call, those with the same link together.
+    fn links(&self) -> Vec<(String, String)> {
+        let mut links: Vec<(String, String)> = Vec::new();
+        for app in App::ALL {
+            if self.app.is_some_and(|only| only != app) {
+                continue;
+            }
+            let Some(link) = self.link_for(app) else {
+                continue;
+            };
+            match links.iter_mut().find(|(_, known)| *known == link) {
+                Some((apps, _)) => *apps = format!("{apps} or {app}"),
+                None => links.push((app.to_string(), link)),
+            }
+        }
+        links
     }
 
     /// Returns the fields for an app that takes no link.
@@ -145,12 +190,7 @@ impl PhoneAddress {
         print::note(format_args!(
             "{stream}: for a phone. Scan the code of its app, or type the fields"
         ));
-        let links = [
-            ("Moblin", Some(self.moblin())),
-            ("Larix or IRL Pro", self.larix()),
-        ];
-        for (app, link) in links {
-            let Some(link) = link else { continue };
+        for (app, link) in self.links() {
             if std::io::stdout().is_terminal()
                 && let Ok(code) = QrCode::with_error_correction_level(link.as_bytes(), EcLevel::L)
             {
@@ -160,43 +200,6 @@ impl PhoneAddress {
         }
         print::secret(&format!("{stream}, by hand: {}", self.fields()))
     }
-}
-
-/// Returns a listener of SRT or SRTLA with a passphrase of its stream's own, which is made and kept
-/// in `folder`, unless it has one.
-///
-/// # Errors
-/// The file cannot be made, or a parameter is wrong.
-pub(super) fn with_passphrase(
-    name: ForeignName,
-    stream: &StreamName,
-    folder: &Path,
-) -> anyhow::Result<ForeignName> {
-    let lacks_one = name
-        .for_callers()?
-        .is_some_and(|fields| fields.passphrase.is_none());
-    if !lacks_one {
-        return Ok(name);
-    }
-    let file = folder.join(format!("{}.passphrase", stream.as_str()));
-    let context = || format!("cannot make {}", file.display());
-    make_private_folder(folder).with_context(context)?;
-    if !file.exists() {
-        let mut private = OpenOptions::new();
-        private.write(true).create_new(true);
-        let made = allow_owner_alone(&mut private).open(&file);
-        let text = PairingCode::generate().to_text();
-        made.with_context(context)?
-            .write_all(text.as_bytes())
-            .with_context(context)?;
-        print::note(format_args!(
-            "{}: its passphrase is in {}. Without --pair, add passphrase_file={1} to its address",
-            stream.as_str(),
-            file.display()
-        ));
-    }
-    let file = file.to_str().context("the folder's name is not UTF-8")?;
-    Ok(name.with_passphrase_file(file))
 }
 
 /// Encodes a value of a URL's query (RFC 3986 §2.1).
@@ -214,10 +217,23 @@ fn encoded(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::super::listen::Listen;
     use super::*;
+
+    /// The first example of Moblin's README (6e7686d), and the object that it says is in it.
+    const MOBLIN_EXAMPLE: &str = concat!(
+        r#"moblin://?{"streams":[{"name":"BELABOX%20UK","#,
+        r#""url":"srtla://uk.srt.belabox.net:5000?streamid=9812098rh9hf8942hid","#,
+        r#""video":{"codec":"H.265/HEVC"},"#,
+        r#""obs":{"webSocketUrl":"ws://123.22.32.112:5465","webSocketPassword":"foobar"}}]}"#,
+    );
+    /// Members of `MoblinSettingsUrlStream` and `MoblinSettingsSrt` (6e7686d).
+    const MOBLIN_STREAM: &str = "name url selected backgroundStreaming backgroundStreamingPiP \
+        video audio srt obs twitch kick";
+    const MOBLIN_SRT: &str = "latency adaptiveBitrateEnabled dnsLookupStrategy";
+    /// Parameters that Softvelum's samples export (`Connection.toGrove`).
+    const GROVE: &str = "url name overwrite active user pass mode target srtlatency srtmaxbw \
+        srtpass srtpbkl srtmode srtstreamid ristProfile";
 
     fn source(listen: &str) -> OtherSource {
         match listen.parse::<Listen>().unwrap() {
@@ -227,44 +243,97 @@ mod tests {
     }
 
     fn address(listen: &str) -> PhoneAddress {
-        let address = PhoneAddress::of(&source(listen), "studio.example");
+        let address = PhoneAddress::of(&source(listen), "studio.example", &[]);
         address.unwrap().expect("apps call it")
     }
 
-    /// The form of the README's example: one object with `streams` of `name` and `url`.
-    #[test]
-    fn moblin_gets_a_stream_with_its_passphrase() {
-        let phone = address("phone=srtla://0.0.0.0:5000?latency=2000&passphrase=correct horse");
-        let link = phone.moblin();
+    /// Returns the object of a link, as `handleSettingsUrls` reads it.
+    fn moblin_settings(link: &str) -> serde_json::Value {
         let query = link.strip_prefix("moblin://?").unwrap();
-        assert!(query.starts_with("%7B%22streams%22%3A%5B%7B%22"), "{query}");
-        let bytes: Vec<u8> = decoded(query);
-        let settings: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        let stream = &settings["streams"][0];
-        assert_eq!(stream["name"], "Anabranch phone");
-        let url = "srtla://studio.example:5000?passphrase=correct%20horse";
-        assert_eq!(stream["url"], url);
-        assert_eq!(stream["srt"]["latency"], 2000);
-        assert_eq!(phone.larix(), None, "Larix has no SRTLA");
+        serde_json::from_slice(&decoded(query)).unwrap()
     }
 
-    /// The form of Larix Grove's documentation: `conn[][…]` for each field.
+    fn has_only(object: &serde_json::Value, members: &str) {
+        for name in object.as_object().unwrap().keys() {
+            assert!(members.split_whitespace().any(|its| its == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn moblin_gets_its_example_of_a_stream() {
+        let example = moblin_settings(MOBLIN_EXAMPLE);
+        let ours = PhoneAddress {
+            stream: "uk".to_owned(),
+            url: "srtla://uk.srt.belabox.net:5000".to_owned(),
+            fields: ForCallers {
+                stream_id: Some("9812098rh9hf8942hid".to_owned()),
+                ..ForCallers::default()
+            },
+            app: Some(App::Moblin),
+        };
+        let ours = moblin_settings(&ours.moblin());
+        assert_eq!(ours["streams"][0]["url"], example["streams"][0]["url"]);
+        assert_eq!(ours["streams"].as_array().unwrap().len(), 1);
+        has_only(&ours, "streams");
+        has_only(&example["streams"][0], MOBLIN_STREAM);
+        has_only(&ours["streams"][0], MOBLIN_STREAM);
+        has_only(&ours["streams"][0]["srt"], MOBLIN_SRT);
+    }
+
+    #[test]
+    fn moblin_gets_a_stream_with_its_secrets() {
+        let listen =
+            "phone=srtla://0.0.0.0:5000?latency=2000&streamid=van&passphrase=correct horse";
+        let link = address(listen).moblin();
+        // "Format: `moblin://?<URL encoded JSON blob>`".
+        assert!(link.starts_with("moblin://?%7B%22streams%22%3A%5B%7B%22"));
+        let settings = moblin_settings(&link);
+        let stream = &settings["streams"][0];
+        assert_eq!(stream["name"], "Anabranch phone");
+        let url = "srtla://studio.example:5000?streamid=van&passphrase=correct%20horse";
+        assert_eq!(stream["url"], url);
+        assert_eq!(stream["srt"]["latency"], 2000);
+    }
+
+    /// "The only required parameter is url"; fields are grouped as `conn[][…]`.
     #[test]
     fn larix_gets_a_connection() {
         let phone = address("a=srt://:5001?streamid=a&latency=800&passphrase=correct horse");
+        let link = phone.link_for(App::Larix).unwrap();
         assert_eq!(
-            phone.larix().unwrap(),
+            link,
             "larix://set/v1?conn[][url]=srt%3A%2F%2Fstudio.example%3A5001&conn[][name]=Anabranch\
-             %20a&conn[][mode]=av&conn[][overwrite]=on&conn[][srtmode]=c&conn[][srtlatency]=800&\
+             %20a&conn[][mode]=va&conn[][overwrite]=on&conn[][srtmode]=c&conn[][srtlatency]=800&\
              conn[][srtstreamid]=a&conn[][srtpass]=correct%20horse"
         );
+        let (_, query) = link.split_once('?').unwrap();
+        for pair in query.split('&') {
+            let field = pair.strip_prefix("conn[][").unwrap();
+            let (name, _) = field.split_once("]=").unwrap();
+            assert!(GROVE.split_whitespace().any(|its| its == name), "{name}");
+        }
         assert_eq!(
             phone.fields(),
             "srt://studio.example:5001, latency 800 ms, stream ID a, passphrase correct horse"
         );
         let rtmp = address("rtmp://0.0.0.0:1935/live/KEY");
         assert_eq!(rtmp.fields(), "rtmp://studio.example:1935/live/KEY");
-        assert!(rtmp.larix().unwrap().contains("1935%2Flive%2FKEY&"));
+        assert!(rtmp.grove().contains("1935%2Flive%2FKEY&"));
+    }
+
+    fn apps(phone: &PhoneAddress) -> Vec<String> {
+        phone.links().into_iter().map(|(apps, _)| apps).collect()
+    }
+
+    #[test]
+    fn each_app_has_the_protocols_that_it_speaks() {
+        let srtla = address("a=srtla://:5000");
+        assert_eq!(apps(&srtla), ["Moblin", "IRL Pro"]);
+        let srt = address("a=srt://:5000");
+        assert_eq!(apps(&srt), ["Moblin", "Larix or IRL Pro"]);
+        let phones = ["a=larix".parse().unwrap()];
+        let only = PhoneAddress::of(&source("a=srt://:5000"), "studio.example", &phones);
+        assert_eq!(apps(&only.unwrap().unwrap()), ["Larix"]);
     }
 
     #[test]
@@ -274,36 +343,9 @@ mod tests {
             "b=udp://127.0.0.1:5000",
             "c=rist://:5000",
         ] {
-            let address = PhoneAddress::of(&source(listen), "studio.example").unwrap();
+            let address = PhoneAddress::of(&source(listen), "studio.example", &[]).unwrap();
             assert!(address.is_none(), "{listen}");
         }
-    }
-
-    #[test]
-    fn a_passphrase_is_made_once_and_is_its_owners_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("anabranch");
-        let passphrase = |listen: &str| {
-            let OtherSource { name, input } = source(listen);
-            let InputName::Foreign(foreign) = input else {
-                unreachable!("a foreign name")
-            };
-            let made = with_passphrase(foreign, &name, &folder).unwrap();
-            made.for_callers().unwrap().unwrap().passphrase.unwrap()
-        };
-        let made = passphrase("phone=srtla://:5000");
-        assert_eq!(made.len(), 22);
-        assert_eq!(passphrase("phone=srtla://:5000"), made, "phones know it");
-        assert_ne!(passphrase("other=srt://:5001"), made);
-        assert_eq!(
-            passphrase("own=srt://:5002?passphrase=0123456789"),
-            "0123456789"
-        );
-        let mode = std::fs::metadata(folder.join("phone.passphrase"))
-            .unwrap()
-            .permissions();
-        assert_eq!(mode.mode() & 0o777, 0o600);
-        assert!(!folder.join("own.passphrase").exists());
     }
 
     fn decoded(text: &str) -> Vec<u8> {

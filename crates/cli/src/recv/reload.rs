@@ -14,7 +14,14 @@ use crate::allowed::StreamName;
 use crate::config::{Reload, Reread};
 
 /// Options that can be changed while the program runs.
-const LIVE: [&str; 5] = ["allow", "allow_from", "listen", "outputs", "rotate"];
+const LIVE: [&str; 6] = [
+    "allow",
+    "allow_from",
+    "listen",
+    "outputs",
+    "phone",
+    "rotate",
+];
 
 /// The file as it was read last.
 pub(super) struct Reloads {
@@ -79,7 +86,8 @@ impl Studio<'_> {
             bail!("the command is another one");
         };
         arguments.check()?;
-        let plan = arguments.plan()?;
+        let mut plan = arguments.plan()?;
+        arguments.make_secrets(&mut plan.others)?;
         ensure!(
             plan.destinations.are_shared() == self.destinations.are_shared(),
             "output: whether several streams share outputs cannot change while the program runs"

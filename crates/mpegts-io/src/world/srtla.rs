@@ -35,6 +35,11 @@ fn path(via: &str, remote: Remote) -> ClientPath {
 impl Bed {
     /// Starts a sender with all lines of the encoder.
     fn bond(&self, remote: impl Into<Remote>) -> Sender {
+        self.bond_as(LATENCY, remote)
+    }
+
+    /// Starts a sender whose caller has these parameters.
+    fn bond_as(&self, parameters: &str, remote: impl Into<Remote>) -> Sender {
         let remote = remote.into();
         let via = |index| path(&format!("line{index}"), remote.clone());
         let paths: Vec<_> = (0..self.lines.len()).map(via).collect();
@@ -43,13 +48,18 @@ impl Bed {
         let surroundings = on(&self.encoder);
         let bonded = BondedSender::start(place, callers, &paths, limits, &surroundings);
         let bonded = bonded.expect("a free address");
-        let source = self.output(&format!("srt://{}?{LATENCY}", bonded.address()));
+        let source = self.output(&format!("srt://{}?{parameters}", bonded.address()));
         Sender { bonded, source }
     }
 
     /// Starts a receiver.
     fn relay(&self, listen: SocketAddr) -> Receiver {
-        let sink = self.input(&format!("srt://127.0.0.1:0?mode=listener&{LATENCY}"));
+        self.relay_for(LATENCY, listen)
+    }
+
+    /// Starts a receiver whose listener has these parameters.
+    fn relay_for(&self, parameters: &str, listen: SocketAddr) -> Receiver {
+        let sink = self.input(&format!("srt://127.0.0.1:0?mode=listener&{parameters}"));
         let srt = sink.input.local_address().zip(sink.input.origins());
         let srt = srt.expect("a listener");
         let relay = Relay::start("srtla://test", listen, srt, &on(&self.studio));
@@ -106,6 +116,24 @@ fn a_stream_arrives_by_two_links_and_answers_come_back() {
     }
     drop(receiver);
     bed.relay(bed.at(5_000));
+}
+
+/// `recv --phone` makes a stream ID and a passphrase for each phone.
+#[test]
+fn a_sender_is_let_in_by_its_own_stream_id_and_passphrase() {
+    for (its, is_let_in) in [
+        ("streamid=van&passphrase=correct-horse", true),
+        ("streamid=roof&passphrase=correct-horse", false),
+        ("streamid=van&passphrase=correct-house", false),
+        ("streamid=van", false),
+        ("passphrase=correct-horse", false),
+    ] {
+        let bed = Bed::behind_translators(3, 2);
+        let mut receiver = bed.relay_for("streamid=van&passphrase=correct-horse", bed.at(5_000));
+        let mut sender = bed.bond_as(its, bed.at(5_000));
+        bed.stream(&mut sender, &mut receiver, seconds(3));
+        assert_eq!(!receiver.sink.numbers.is_empty(), is_let_in, "{its}");
+    }
 }
 
 /// A translator accepts answers only from the address that a link has sent to.
