@@ -21,11 +21,15 @@ pub(super) fn structure(seen: &Snapshot) -> gst::Structure {
 
 fn of_path(path: &PathSnapshot) -> gst::Structure {
     let peer = path.peer.map(|peer| peer.to_string());
-    let rtt = path.view.rtt.smoothed.map_or(0, |rtt| rtt.as_micros());
+    // The sender's reports have the names of its paths, and their round-trip times.
+    let link = path.link.as_ref();
+    let rtt = path.view.rtt.smoothed.or(link.and_then(|link| link.rtt));
+    let name = link.map(|link| link.name.clone());
     gst::Structure::builder("path")
+        .field("name", name.unwrap_or_default())
         .field("state", format!("{:?}", path.state()))
         .field("peer", peer.unwrap_or_default())
-        .field("rtt-us", rtt)
+        .field("rtt-us", rtt.map_or(0, |rtt| rtt.as_micros()))
         .field("packets-received", path.counters.received_packets)
         .field("bytes-received", path.counters.received_bytes)
         .build()
