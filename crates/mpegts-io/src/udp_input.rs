@@ -4,11 +4,11 @@ use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
 
 use anabranch_net::Clock;
-use anabranch_net::system::{AsFd, BorrowedFd};
+use anabranch_net::system::{AsFd, BorrowedFd, UdpState};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::SYNC_BYTE;
 use anyhow::Context;
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use super::rtp::{self, RtpPort};
 use super::rtp_order::RtpOrder;
@@ -38,7 +38,7 @@ const LONGEST_REST: Duration = Duration::from_millis(2);
 /// A listening socket.
 pub(super) struct UdpInput {
     socket: UdpSocket,
-    state: UdpSocketState,
+    state: UdpState,
     buffers: Vec<u8>,
     pace: ArrivalPace,
     order: RtpOrder,
@@ -130,10 +130,10 @@ impl UdpInput {
 
     fn of(socket: UdpSocket, buffer_bytes: Option<usize>) -> io::Result<UdpInput> {
         // This also lets the kernel coalesce datagrams, whose boundaries have no meaning here.
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = UdpState::new(&socket)?;
         if let Some(bytes) = buffer_bytes {
             // The system may grant less, which is no error.
-            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), bytes);
+            let _ = state.set_recv_buffer_size(&socket, bytes);
         }
         Ok(UdpInput {
             socket,
@@ -298,8 +298,7 @@ impl UdpInput {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] = core::array::from_fn(|_| {
             IoSliceMut::new(remaining.next().expect("as many buffers as slices"))
         });
-        let socket = UdpSockRef::from(&self.socket);
-        self.state.recv(socket, &mut slices, metas)
+        self.state.recv(&self.socket, &mut slices, metas)
     }
 }
 

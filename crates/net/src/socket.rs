@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use anabranch_units::{Ecn, Instant};
-use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit};
 
 use crate::carrier::Carrier;
 use crate::clock::Clock;
-use crate::system::{self, AsFd, BorrowedFd};
+use crate::system::{self, AsFd, BorrowedFd, UdpState};
 
 /// Buffer size requested of the operating system, so that a burst outlasts a moment without a
 /// processor.
@@ -28,7 +28,7 @@ pub(crate) const MAX_BATCH_BYTES: usize = 65_000;
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,
-    state: UdpSocketState,
+    state: UdpState,
 }
 
 /// Source and time of a datagram.
@@ -77,12 +77,11 @@ impl ReceiveBuffers {
 
 impl Socket {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = UdpState::new(&socket)?;
         system::refuse_coalescing(&socket);
-        let reference = UdpSockRef::from(&socket);
         // The system may grant less, which is no error.
-        let _ = state.set_recv_buffer_size(reference, SOCKET_BUFFER_BYTES);
-        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
+        let _ = state.set_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
+        let _ = state.set_send_buffer_size(&socket, SOCKET_BUFFER_BYTES);
         Ok(Socket { socket, state })
     }
 
@@ -150,8 +149,7 @@ impl Socket {
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFER_COUNT] = core::array::from_fn(|_| {
             IoSliceMut::new(remaining.next().expect("as many buffers as slices"))
         });
-        self.state
-            .recv(UdpSockRef::from(&self.socket), &mut slices, metas)
+        self.state.recv(&self.socket, &mut slices, metas)
     }
 
     /// Sends a batch at once, or one by one if that fails.
@@ -181,8 +179,7 @@ impl Socket {
             segment_size: is_several.then_some(batch.datagram_bytes),
             src_ip: batch.from,
         };
-        self.state
-            .try_send(UdpSockRef::from(&self.socket), &transmit)
+        self.state.try_send(&self.socket, &transmit)
     }
 
     /// Returns the socket to wait for.

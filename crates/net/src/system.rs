@@ -11,7 +11,8 @@
 //! | `macos.rs` | macOS and other systems of Apple |
 //! | `unix.rs` | what those have in common |
 //! | `local_address_unix.rs` | local addresses of datagrams there |
-//! | `windows.rs` | Windows |
+//! | `udp_state_unix.rs` | datagrams with marks and stamps there |
+//! | `windows.rs` | Windows; `windows/` has the same parts |
 //! | `windows/calls.rs` | its calls that no crate wraps: the only unsafe code |
 
 mod feature;
@@ -21,6 +22,8 @@ mod linux;
 mod local_address_unix;
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 mod macos;
+#[cfg(unix)]
+mod udp_state_unix;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -45,8 +48,8 @@ pub use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub use family::is_gone;
 pub use family::{
-    LocalAddresses, LocalStream, allow_owner_alone, open_file_itself, open_without_waiting,
-    stream_pair,
+    LocalAddresses, LocalStream, UdpState, allow_owner_alone, open_file_itself,
+    open_without_waiting, stream_pair,
 };
 #[cfg(feature = "testing")]
 pub(crate) use family::{NO_DEVICE, NOT_PERMITTED};

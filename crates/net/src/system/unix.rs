@@ -9,6 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 pub use super::local_address_unix::LocalAddresses;
+pub use super::udp_state_unix::UdpState;
 
 /// One end of a pair of streams inside this process, which a thread can wait for.
 pub type LocalStream = UnixStream;

@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 mod local_address;
+mod udp_state;
 
 use std::fs::OpenOptions;
 use std::io;
@@ -13,6 +14,7 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
 pub use local_address::LocalAddresses;
+pub use udp_state::UdpState;
 
 /// One end of a pair of streams inside this process, which a thread can wait for. Only sockets can
 /// be waited for here, so it is a connection on loopback.

@@ -3,13 +3,15 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit};
 use rustix::fd::AsSocket;
+
+use super::udp_state::UdpState;
 
 /// Reader and writer of datagrams with their local addresses, for one socket.
 #[derive(Debug)]
 pub struct LocalAddresses {
-    state: UdpSocketState,
+    state: UdpState,
     is_reported: bool,
 }
 
@@ -21,7 +23,7 @@ impl LocalAddresses {
     /// The system does not report it.
     pub fn enable<S: AsSocket>(socket: &S, local: SocketAddr) -> io::Result<Self> {
         Ok(LocalAddresses {
-            state: UdpSocketState::new(UdpSockRef::from(socket))?,
+            state: UdpState::new(socket)?,
             is_reported: local.ip().is_unspecified(),
         })
     }
@@ -43,7 +45,6 @@ impl LocalAddresses {
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
         let mut metas = [RecvMeta::default()];
         let mut slices = [IoSliceMut::new(buffer)];
-        let socket = UdpSockRef::from(socket);
         self.state.recv(socket, &mut slices, &mut metas)?;
         let [meta] = metas;
         let to = meta.dst_ip.filter(|_| self.is_reported);
@@ -70,6 +71,6 @@ impl LocalAddresses {
             segment_size: None,
             src_ip: from,
         };
-        self.state.try_send(UdpSockRef::from(socket), &transmit)
+        self.state.try_send(socket, &transmit)
     }
 }
