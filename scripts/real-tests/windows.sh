@@ -17,9 +17,10 @@ build_windows() {
     "$cargo" build "${options[@]}" --package anabranch-cli --no-default-features \
         --features top,emulate --bin anabranch &&
         "$cargo" build "${options[@]}" --package anabranch-lab-cli --bin anabranch-lab || return 1
-    mkdir -p "$shared/windows" || return 1
-    ln -sf "$(realpath "${CARGO_TARGET_DIR:-target}")/windows/$target"/debug/*.exe \
-        "$shared/windows/"
+    mkdir -p "$shared/windows" &&
+        cp "${CARGO_TARGET_DIR:-target}/windows/$target"/debug/*.exe "$shared/windows/" || return 1
+    x86_64-w64-mingw32-gcc -shared -O1 -o "$shared/windows/bcryptprimitives.dll" \
+        scripts/real-tests/bcryptprimitives.c -ladvapi32 || return 1
     make_camera
 }
 

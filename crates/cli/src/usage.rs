@@ -234,17 +234,22 @@ fn carried_bytes(path: &PathSnapshot) -> u64 {
 /// Returns the folder of this program's state, by the XDG Base Directory Specification. On Windows
 /// it is in the user's local data.
 pub(crate) fn usual_folder() -> Option<PathBuf> {
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let state = named("XDG_STATE_HOME").map(PathBuf::from);
-    let of_system = || {
-        if cfg!(windows) {
-            named("LOCALAPPDATA").map(PathBuf::from)
-        } else {
-            Some(Path::new(&named("HOME")?).join(".local/state"))
-        }
-    };
-    let state = state.or_else(of_system);
+    let state = folder_of("XDG_STATE_HOME").or_else(state_of_system);
     Some(state?.join("anabranch"))
+}
+
+/// Returns the folder of all programs' states.
+fn state_of_system() -> Option<PathBuf> {
+    if cfg!(windows) {
+        folder_of("LOCALAPPDATA")
+    } else {
+        Some(folder_of("HOME")?.join(".local/state"))
+    }
+}
+
+fn folder_of(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
 }
 
 /// Adds to the counts of a file, and returns all counts.

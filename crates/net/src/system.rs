@@ -9,7 +9,7 @@
 //! | `feature.rs` | the list of features that some systems lack |
 //! | `linux.rs` | Linux and Android |
 //! | `macos.rs` | macOS and other systems of Apple |
-//! | `unix.rs` | what those have in common |
+//! | `unix.rs` | both of these |
 //! | `local_address_unix.rs` | local addresses of datagrams there |
 //! | `udp_state_unix.rs` | datagrams with marks and stamps there |
 //! | `windows.rs` | Windows; `windows/` has the same parts |

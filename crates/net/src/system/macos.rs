@@ -17,11 +17,14 @@ pub(crate) fn bind_device(
     index: Option<u32>,
     remote: SocketAddr,
 ) -> io::Result<()> {
-    let index = index.and_then(NonZeroU32::new);
-    let index = index.ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let interface = index.and_then(NonZeroU32::new);
+    // Without an interface the call would remove the binding.
+    if interface.is_none() {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    }
     match remote {
-        SocketAddr::V4(_) => socket.bind_device_by_index_v4(Some(index)),
-        SocketAddr::V6(_) => socket.bind_device_by_index_v6(Some(index)),
+        SocketAddr::V4(_) => socket.bind_device_by_index_v4(interface),
+        SocketAddr::V6(_) => socket.bind_device_by_index_v6(interface),
     }
 }
 

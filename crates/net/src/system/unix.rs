@@ -1,4 +1,4 @@
-//! What Linux, Android and the systems of Apple have in common.
+//! Linux, Android and the systems of Apple.
 
 use std::fs::OpenOptions;
 use std::io;

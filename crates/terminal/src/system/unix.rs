@@ -199,7 +199,12 @@ pub fn in_own_group(command: &mut Command) -> &mut Command {
 /// thread, even if this program is killed. An outer shell then ends all of its children.
 pub fn shell(command: &str) -> Command {
     const WITH_ALL: &str = "trap 'kill -KILL 0' TERM; sh -c \"$1\" & wait \"$!\"";
-    let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+    let setpriv = if cfg!(target_os = "linux") {
+        installed("setpriv")
+    } else {
+        None
+    };
+    let Some(setpriv) = setpriv else {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
         return shell;

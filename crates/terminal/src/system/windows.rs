@@ -18,7 +18,7 @@ const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 /// Exit code of a program that Ctrl-C has ended (`STATUS_CONTROL_C_EXIT`).
 const CONTROL_C_EXIT: i32 = 0xc000_013a_u32 as i32;
 
-/// What Ctrl-C stops.
+/// The flags that Ctrl-C sets.
 static STOPS: Mutex<Vec<Stop>> = Mutex::new(Vec::new());
 
 /// Stops on Ctrl-C, Ctrl-Break, and when the console closes.

@@ -47,8 +47,11 @@ impl LocalAddresses {
         let mut slices = [IoSliceMut::new(buffer)];
         self.state.recv(socket, &mut slices, &mut metas)?;
         let [meta] = metas;
-        let to = meta.dst_ip.filter(|_| self.is_reported);
-        let to = to.filter(|to| !to.is_multicast());
+        let to = if self.is_reported {
+            meta.dst_ip.filter(|address| !address.is_multicast())
+        } else {
+            None
+        };
         Ok((meta.len, meta.addr, to))
     }
 

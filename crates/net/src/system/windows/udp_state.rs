@@ -37,9 +37,8 @@ impl UdpState {
             return state.recv(UdpSockRef::from(socket), buffers, metas);
         }
         let flags = RecvFlags::empty();
-        let (len, _, from) = recvfrom(socket.as_socket(), &mut buffers[0][..], flags)?;
-        let from = from.ok_or(io::ErrorKind::InvalidData)?;
-        let from = SocketAddr::try_from(from)?;
+        let (len, _, source) = recvfrom(socket.as_socket(), &mut buffers[0][..], flags)?;
+        let from = SocketAddr::try_from(source.ok_or(io::ErrorKind::InvalidData)?)?;
         metas[0] = RecvMeta::default();
         (metas[0].len, metas[0].stride, metas[0].addr) = (len, len, from);
         Ok(1)
