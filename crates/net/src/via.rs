@@ -261,8 +261,11 @@ fn bind_to_interface(
         source,
     };
     let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
-    let found = interfaces.iter().find(|interface| interface.name == name);
-    let index = found.and_then(|interface| interface.index);
+    // Windows numbers an interface for each family.
+    let mut of_family = interfaces
+        .iter()
+        .filter(|interface| interface.name == name && interface.ip().is_ipv4() == remote.is_ipv4());
+    let index = of_family.find_map(|interface| interface.index);
     if system::bind_device(socket, name, index, remote).is_ok() {
         return Ok(unspecified(remote));
     }
