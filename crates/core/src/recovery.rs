@@ -260,11 +260,9 @@ impl Recovery {
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
         if self.rack.is_in_recovery() {
-            let oldest = self
-                .sent
-                .oldest_outstanding()
-                .map(|packet| packet.packet_number);
-            self.rack.on_progress(oldest);
+            let oldest = self.sent.oldest_outstanding();
+            let oldest_number = oldest.map(|packet| packet.packet_number);
+            self.rack.on_progress(oldest_number);
         }
         self.detect_losses(now, is_same_path, digest);
         self.sent.forget_settled(now, self.lost_memory());

@@ -94,12 +94,12 @@ const STATEMENTS: [(&str, &str, &str); 24] = [
         "(disposable frames: 0.5)",
     ),
     (
-        "session/stream/linux.rs",
+        "../../schedulers/src/reinjection/linux.rs",
         "MUCH_SLOWER: u64 = 4",
         "over four times the round trip",
     ),
     (
-        "session/stream/linux.rs",
+        "../../schedulers/src/reinjection/linux.rs",
         "HARDLY_A_WINDOW: u64 = 4",
         "a window of four packets",
     ),

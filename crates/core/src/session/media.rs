@@ -146,7 +146,6 @@ impl MediaSession {
             self.content.idle.keep_alive();
             self.content.probing.on_change(now);
         }
-        self.content.probing.on_frame(now, frame.bytes.len());
         let content = &mut self.content;
         if content.send_buffer.due_at(id).is_none_or(|at| at <= now) {
             content.expire_frames(now, &mut self.output);
@@ -159,6 +158,7 @@ impl MediaSession {
             path.on_frame(interval, self.config.media.deadline);
         }
         let byte_count = frame.bytes.len();
+        content.probing.on_frame(now, byte_count);
         content.binding.request();
         if is_new {
             content.report_source_bytes(now, byte_count, &self.config, &mut self.paths);
@@ -463,9 +463,9 @@ impl Hooks for Media {
         // If all packets of a path were dropped, waiting ones can use it, the receiver needs a
         // notice about the dropped frames, and the path may be idle.
         let (content, is_open) = (&session.content, session.closing.is_open());
-        let has_notices = || content.control_frames_path(now, is_open, &session.paths);
+        let notice_path = content.control_frames_path(now, is_open, &session.paths);
         content.binding.is_due()
-            || has_notices().is_some()
+            || notice_path.is_some()
             || content
                 .idle
                 .probe(now, &mut session.paths, &mut session.questions)

@@ -116,8 +116,8 @@ impl StreamSession {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
-            self.content.on_losses(now, on, &digest, SendReason::Lost);
             self.notify_controller(now, on, &digest);
+            self.content.on_losses(now, on, &digest, SendReason::Lost);
         }
         self.scratch.digest = Some(digest);
     }
@@ -138,16 +138,16 @@ impl StreamSession {
         let (path, prior_bytes) = (&self.paths[about.index()], digest.prior_bytes_in_flight);
         self.content
             .record_open_window(now, path, prior_bytes, self.sizes.max_packet_bytes);
-        self.content.on_losses(now, about, digest, SendReason::Lost);
         self.notify_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
+        self.content.on_losses(now, about, digest, SendReason::Lost);
         self.on_stream_feedback(now, about, digest);
     }
 
     /// Handles packets that are declared lost, since no report listed them.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        self.content.on_losses(now, id, digest, SendReason::Lost);
         self.notify_controller(now, id, digest);
+        self.content.on_losses(now, id, digest, SendReason::Lost);
         self.on_stream_feedback(now, id, digest);
     }
 
