@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use crate::own_socket::OwnSocket;
 use crate::remote::Remote;
 use crate::system;
 
@@ -42,6 +43,8 @@ pub enum Via {
     Interface(String),
     /// A local address; the routing table chooses the interface.
     Address(IpAddr),
+    /// A socket that the application has made and bound. Such a path has no TCP.
+    Socket(OwnSocket),
 }
 
 impl From<&str> for Via {
@@ -51,6 +54,12 @@ impl From<&str> for Via {
             Ok(address) => Via::Address(address),
             Err(_) => Via::Interface(text.to_owned()),
         }
+    }
+}
+
+impl From<OwnSocket> for Via {
+    fn from(socket: OwnSocket) -> Self {
+        Via::Socket(socket)
     }
 }
 
@@ -75,6 +84,7 @@ impl fmt::Display for Via {
             Via::DefaultRoute => f.pad("default route"),
             Via::Interface(name) => f.pad(name),
             Via::Address(address) => f.pad(&address.to_string()),
+            Via::Socket(socket) => f.pad(socket.name()),
         }
     }
 }
@@ -165,6 +175,9 @@ impl Via {
     /// is bound to, even if the interface has no address. So the interface must have an address of
     /// the family, too.
     pub(crate) fn has_route(&self, remote: SocketAddr) -> bool {
+        if let Via::Socket(socket) = self {
+            return self.open_own(socket, remote).is_ok();
+        }
         if let Via::Interface(name) = self {
             let able = interfaces(&Remote::Address(remote)).unwrap_or_default();
             if !able.contains(name) {
@@ -181,6 +194,9 @@ impl Via {
     /// # Errors
     /// The interface or address is absent, or the operating system refuses.
     pub fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
+        if let Via::Socket(socket) = self {
+            return self.open_own(socket, remote);
+        }
         let socket = self.bound(remote, Type::DGRAM, Protocol::UDP)?;
         Ok(socket.into())
     }
@@ -190,16 +206,36 @@ impl Via {
         self.bound(remote, Type::STREAM, Protocol::TCP)
     }
 
+    /// Returns another handle of the application's socket.
+    fn open_own(
+        &self,
+        socket: &OwnSocket,
+        remote: SocketAddr,
+    ) -> Result<std::net::UdpSocket, ViaError> {
+        let refused = |source| self.refused(source);
+        let handle = socket.handle().map_err(refused)?;
+        let local = handle.local_addr().map_err(refused)?.ip();
+        if local.is_ipv4() == remote.is_ipv4() {
+            Ok(handle)
+        } else {
+            Err(ViaError::Family { local, remote })
+        }
+    }
+
+    fn refused(&self, source: io::Error) -> ViaError {
+        ViaError::Socket {
+            via: self.clone(),
+            source,
+        }
+    }
+
     fn bound(
         &self,
         remote: SocketAddr,
         kind: Type,
         protocol: Protocol,
     ) -> Result<socket2::Socket, ViaError> {
-        let refused = |source| ViaError::Socket {
-            via: self.clone(),
-            source,
-        };
+        let refused = |source| self.refused(source);
         let socket = socket2::Socket::new(Domain::for_address(remote), kind, Some(protocol))
             .map_err(refused)?;
         self.check()?;
@@ -217,6 +253,7 @@ impl Via {
             }
             Via::Address(local) => *local,
             Via::Interface(name) => bind_to_interface(&socket, name, remote)?,
+            Via::Socket(_) => return Err(refused(io::ErrorKind::Unsupported.into())),
         };
         socket
             .bind(&SockAddr::from(SocketAddr::new(local, 0)))
@@ -345,6 +382,29 @@ mod tests {
         let neighbour = "[fe80::1]:9".parse().expect("an address");
         assert!(!via("lo").has_route(neighbour));
         assert!(!via("127.0.0.1").has_route("[::1]:9".parse().expect("an address")));
+    }
+
+    #[test]
+    fn a_socket_of_the_application_is_used_until_it_is_closed() {
+        let made = std::net::UdpSocket::bind("127.0.0.3:0").expect("a port of loopback");
+        let local = made.local_addr().expect("it is bound");
+        let socket = OwnSocket::new("wlan0", made);
+        let way = Via::from(socket.clone());
+        assert_eq!(way.to_string(), "wlan0");
+        assert_eq!(way.pattern(), None);
+        for _ in 0..2 {
+            let opened = way.open(REMOTE).expect("it is open");
+            assert_eq!(opened.local_addr().expect("it is bound"), local);
+        }
+        assert!(way.has_route(REMOTE));
+        assert!(!way.has_route("[::1]:9".parse().expect("an address")));
+        assert!(way.open_tcp(REMOTE).is_err(), "it is a socket of UDP");
+        let other = way.open("[::1]:9".parse().expect("an address"));
+        assert!(matches!(other, Err(ViaError::Family { .. })));
+        socket.close();
+        let closed = way.open(REMOTE).expect_err("it is closed");
+        assert!(!closed.is_absence(), "nobody opens it again: {closed}");
+        std::net::UdpSocket::bind(local).expect("its port is free again");
     }
 
     #[test]

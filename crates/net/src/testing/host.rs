@@ -103,6 +103,11 @@ impl Host {
                     source: Errno::ADDRNOTAVAIL.into(),
                 })
             }
+            // It is the operating system's, which a world does not have.
+            Via::Socket(_) => Err(ViaError::Socket {
+                via: via.clone(),
+                source: io::ErrorKind::Unsupported.into(),
+            }),
         }
     }
 
