@@ -1,29 +1,9 @@
 //! Argument parsing that several commands share.
 
-use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
+use anabranch_net::words::with_port;
 use anyhow::anyhow;
-
-/// Default port of receivers.
-const USUAL_PORT: u16 = 7_000;
-
-/// Returns a host with its port, which is [`USUAL_PORT`] if the text has none.
-pub(crate) fn with_port(text: &str) -> Cow<'_, str> {
-    let host = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    let is_v6 = |host: &str| host.parse::<Ipv6Addr>().is_ok();
-    let has_none = match host {
-        Some(host) => is_v6(host),
-        None => !text.is_empty() && !text.contains(':'),
-    };
-    if has_none {
-        format!("{text}:{USUAL_PORT}").into()
-    } else {
-        text.into()
-    }
-}
 
 /// Returns the address and port that an option names.
 pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr> {
@@ -75,21 +55,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_without_a_port_has_the_usual_one() {
-        let with_port = |text| with_port(text).into_owned();
-        assert_eq!(with_port("studio.example"), "studio.example:7000");
-        assert_eq!(with_port("192.0.2.1"), "192.0.2.1:7000");
-        assert_eq!(with_port("[2001:db8::1]"), "[2001:db8::1]:7000");
-        for text in ["192.0.2.1:9", "[::1]:9", "2001:db8::1", "[studio]", ""] {
-            assert_eq!(with_port(text), text);
-        }
-        assert_eq!(listen_addr("[::]").unwrap().port(), USUAL_PORT);
-    }
-
-    #[test]
     fn a_port_alone_is_one_of_all_addresses_or_of_this_machine() {
         let shown = |address: anyhow::Result<SocketAddr>| address.unwrap().to_string();
         assert_eq!(shown(listen_addr("25011")), "0.0.0.0:25011");
+        assert_eq!(shown(listen_addr("[::]")), "[::]:7000");
         let tcp = tcp_addr(Some("443")).unwrap().unwrap();
         assert_eq!(tcp.to_string(), "0.0.0.0:443");
         let here = Ipv4Addr::LOCALHOST.into();

@@ -52,12 +52,10 @@ mod stale_frames;
 mod summary;
 mod system;
 mod target;
-mod tcp_choice;
 #[cfg(feature = "top")]
 mod top;
 mod tunnel_arguments;
 mod usage;
-mod via;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;
 

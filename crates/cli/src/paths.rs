@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anabranch_core::{PathId, PathOptions};
 use anabranch_mpegts_io::BondedSender;
+use anabranch_net::words::{TcpChoice, ViaArgument, with_port};
 use anabranch_net::{
     ClientPath, LinkCap, Network, PathSnapshot, PresentPath, Remote, Roster, Sender, Snapshot,
     TcpFallback,
@@ -11,10 +12,6 @@ use anabranch_net::{
 use anabranch_observe::control::PathChange;
 use anabranch_units::ByteCount;
 use anyhow::{Context, anyhow, bail};
-
-use crate::command_line::with_port;
-use crate::tcp_choice::TcpChoice;
-use crate::via::ViaArgument;
 
 /// Options for the address of the other end, and for the paths to it.
 #[derive(Debug, clap::Args)]

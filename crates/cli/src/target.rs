@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
+use anabranch_net::words::BitrateRange;
 use anabranch_net::{Clock, Snapshot};
 use anabranch_observe::target_line;
 use anabranch_units::{DataRate, Duration, Instant};
@@ -63,29 +64,6 @@ pub(crate) struct EncoderArguments {
     /// The sound of --encode, as AAC of 96 kbit/s: alsa:[DEVICE], pulse:[DEVICE] or gst:PIPELINE.
     #[arg(long, value_name = "SOURCE", requires = "encode", value_parser = sound_source)]
     encode_sound: Option<CaptureName>,
-}
-
-/// Capabilities of an encoder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BitrateRange {
-    min: DataRate,
-    max: DataRate,
-}
-
-impl FromStr for BitrateRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (min, max) = text
-            .split_once("..")
-            .ok_or("expected two bitrates, as 500kbit/s..6Mbit/s")?;
-        let rate = |text: &str| text.parse::<DataRate>().map_err(|error| error.to_string());
-        let (min, max) = (rate(min)?, rate(max)?);
-        if min.is_zero() || min > max {
-            return Err("the first bitrate must be above zero and not above the second".to_owned());
-        }
-        Ok(BitrateRange { min, max })
-    }
 }
 
 impl TargetArguments {

@@ -107,6 +107,7 @@ mod tcp;
 pub mod testing;
 mod via;
 mod waker;
+pub mod words;
 mod worker;
 
 pub use anabranch_mux::OpenError as RefusedStream;

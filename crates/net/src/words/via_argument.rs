@@ -1,20 +1,22 @@
-//! Parsing of `--via`, which describes a path.
+//! The text of a path: `wlan0`, or `wwan0,metered`.
 
 use core::str::FromStr;
 
 use anabranch_core::PathOptions;
-use anabranch_net::Via;
 use anabranch_units::{ByteCount, DataRate};
+
+use crate::via::Via;
 
 /// An interface or address, with the user's options.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ViaArgument {
+pub struct ViaArgument {
     /// Interface or address. An interface's name may contain `*` and `?`, and then stands for all
     /// that match.
-    pub(crate) via: Via,
-    pub(crate) options: PathOptions,
+    pub via: Via,
+    /// Preferences for the scheduler.
+    pub options: PathOptions,
     /// Volume in both directions and across restarts after which the path is on standby.
-    pub(crate) cap: Option<ByteCount>,
+    pub cap: Option<ByteCount>,
 }
 
 impl FromStr for ViaArgument {

@@ -1,15 +1,15 @@
-//! `--tcp`: the fallback to TCP where UDP is blocked.
+//! The text of the fallback to TCP where UDP is blocked: a port, `off` or `only`.
 
 use core::str::FromStr;
 
-use anabranch_net::TcpFallback;
+use crate::tcp::TcpFallback;
 
 /// Port of HTTPS, which networks that block UDP allow.
 const DEFAULT_PORT: u16 = 443;
 
-/// Value of `--tcp`.
+/// The use of TCP that a user wishes. Default: port 443.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TcpChoice(pub(crate) TcpFallback);
+pub struct TcpChoice(pub TcpFallback);
 
 impl Default for TcpChoice {
     fn default() -> Self {
