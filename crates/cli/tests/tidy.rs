@@ -82,6 +82,18 @@ fn arrows_between_crates_that_must_never_be() {
             ],
         ),
         ("viewers", &["net", "units", "video"]),
+        (
+            "embed",
+            &[
+                "controllers",
+                "core",
+                "net",
+                "schedulers",
+                "secure",
+                "units",
+                "video",
+            ],
+        ),
         ("tunnel", &["net", "observe", "secure", "terminal", "units"]),
     ] {
         for dependency in &graph[name] {

@@ -252,6 +252,11 @@ impl Sender {
     /// Does the same as [`finish`](Self::finish) in a task, under any asynchronous runtime.
     pub async fn finish_async(self) -> Ended {
         self.close();
+        self.wait_ended().await
+    }
+
+    /// Waits for the session's end in a task, under any asynchronous runtime.
+    pub async fn wait_ended(&self) -> Ended {
         let mut ended = self.ended.clone();
         let over = ended.wait_for(Option::is_some).await;
         over.ok()
