@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use anabranch_core::PathOptions;
+use anabranch_core::{PathOptions, PathState};
 use anabranch_net::{Clock, Remote, Via};
 
 use super::*;

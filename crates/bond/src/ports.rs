@@ -28,6 +28,8 @@ pub(super) struct Port {
     pub(super) cap: Option<LinkCap>,
     /// The socket; `None` while its interface, its address or the receiver's is absent.
     socket: Option<PlainSocket>,
+    /// Whether its owner has removed it: nothing is opened then.
+    is_closed: bool,
     /// Address that the socket sends to.
     pub(super) peer: Option<SocketAddr>,
     /// The receiver's addresses.
@@ -88,6 +90,7 @@ impl Port {
             path,
             cap: None,
             socket: None,
+            is_closed: false,
             peer: None,
             addresses,
             turn: 0,
@@ -119,7 +122,7 @@ impl Port {
                     self.heard_at = now;
                     return Ok(());
                 }
-                Err(error) => reason = format!("{:#}", anyhow::Error::from(error)),
+                Err(error) => reason = with_causes(&error),
             }
         }
         Err(reason)
@@ -148,6 +151,17 @@ impl Port {
     }
 }
 
+/// Returns an error's text with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
 impl Ports {
     /// Adds the port of a link with the next number.
     pub(super) fn add(&mut self, now: Instant, index: usize, path: ClientPath) {
@@ -164,6 +178,15 @@ impl Ports {
                 is_absence_reported: port.is_absence_reported,
                 ..Port::new(now, path)
             };
+        }
+    }
+
+    /// Closes the socket of a link that is removed.
+    pub(super) fn close(&mut self, id: PathId) {
+        if let Some(port) = self.entries.get_mut(id.index()) {
+            port.socket = None;
+            port.is_up = false;
+            port.is_closed = true;
         }
     }
 
@@ -236,6 +259,9 @@ impl Ports {
         let mut opened = Vec::new();
         for (index, port) in self.entries.iter_mut().enumerate() {
             let path = PathId(index as u8);
+            if port.is_closed {
+                continue;
+            }
             let needs_lookup = port.addresses.is_empty() || !port.is_up;
             let is_name = matches!(port.path.remote, Remote::Name(_));
             let may_ask = self.pending < MAX_PENDING_LOOKUPS;

@@ -4,15 +4,15 @@
 use anabranch_core::{PathCounters, PathId, PathRtt, PathState, PathView, Risk, SessionCounters};
 use anabranch_net::{LinkReport as Shown, PathSnapshot, Snapshot};
 use anabranch_srtla::{LinkReport, LinkState};
+use anabranch_units::Instant;
 
-use super::State;
+use super::Bond;
 
 /// Length of a packet of media on the wire, for the window in bytes.
 const PACKET_BYTES: u64 = 1_360;
 
-impl State {
-    pub(super) fn snapshot(&self) -> Snapshot {
-        let now = self.now();
+impl Bond {
+    pub(super) fn state_at(&self, now: Instant) -> Snapshot {
         let links: Vec<LinkReport> = self.sender.links().collect();
         let free_suffice = links
             .iter()
@@ -26,10 +26,7 @@ impl State {
             at: now,
             connected_at: self.connected_at,
             latency: self.connected_at.map(|_| self.sender.latency()),
-            paths: links
-                .iter()
-                .map(|link| self.path(link, free_suffice))
-                .collect(),
+            paths: self.paths(&links, free_suffice),
             session: SessionCounters {
                 frames_sent: counters.taken_packets,
                 media_bytes_sent: counters.taken_bytes,
@@ -40,6 +37,16 @@ impl State {
             target_bitrate: self.target(now),
             ..Snapshot::default()
         }
+    }
+
+    /// Returns the paths by their numbers. A removed one keeps its place.
+    fn paths(&self, links: &[LinkReport], free_suffice: bool) -> Vec<PathSnapshot> {
+        let mut paths = Vec::new();
+        for link in links {
+            paths.resize_with(usize::from(link.id.0), removed);
+            paths.push(self.path(link, free_suffice));
+        }
+        paths
     }
 
     fn path(&self, link: &LinkReport, free_suffice: bool) -> PathSnapshot {
@@ -93,6 +100,17 @@ impl State {
             view,
             ..PathSnapshot::default()
         }
+    }
+}
+
+/// Returns the state of a path that was removed.
+fn removed() -> PathSnapshot {
+    PathSnapshot {
+        view: PathView {
+            state: PathState::Removed,
+            ..PathView::default()
+        },
+        ..PathSnapshot::default()
     }
 }
 
