@@ -4,12 +4,13 @@
 # GStreamer, the playground, an SBOM and checksums. Where their compilers are, a .zip for Windows and
 # a .tar.gz for macOS, too.
 #
-# scripts/dist.sh [STEP…] runs some of the steps: build, pages, archives, packages, windows, macos,
-# installer, gstreamer, playground, sbom, image, sums, try. `check TAG` compares a tag with the
-# version, `notes` prints the changelog's section.
+# scripts/dist.sh [STEP…] runs some of the steps: build, library, pages, archives, packages, windows,
+# macos, installer, gstreamer, playground, sbom, image, sums, try. `check TAG` compares a tag with
+# the version, `notes` prints the changelog's section.
 #
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
+#   LIBRARY      with PROGRAMS: folder that scripts/c-library.sh has laid out
 #   OUTPUT       folder of the files
 #   COMPRESSION  level of archives and packages; 9 and 6 by default
 #   RELEASE_URL  address from which install.sh downloads
@@ -37,13 +38,13 @@ main() {
     esac
     if [ $# -eq 0 ]; then
         rm -rf "$output" "$stage"
-        set -- build pages archives packages windows macos installer gstreamer playground sbom \
-            image sums try
+        set -- build library pages archives packages windows macos installer gstreamer playground \
+            sbom image sums try
     fi
     mkdir -p "$output" "$stage"
     for step in "$@"; do
         case $step in
-            build | pages | archives | packages | windows | macos | installer) ;;
+            build | library | pages | archives | packages | windows | macos | installer) ;;
             gstreamer | playground | sbom | image | sums | try) ;;
             *) fail "unknown step $step" ;;
         esac
@@ -128,6 +129,35 @@ build() {
     done
 }
 
+# The C library of the Debian package, for the C library of bullseye and later.
+library() {
+    [ -z "${PROGRAMS:-}" ] || return 0
+    local architecture tools
+    for architecture in $(architectures); do
+        tools=
+        if [ "$architecture" != "$(uname -m)" ]; then
+            tools=$architecture-linux-gnu-
+            if ! command -v "${tools}ld" >/dev/null; then
+                skip "the C library for $architecture" \
+                    "${tools}ld is missing (Debian: binutils-$architecture-linux-gnu)"
+                continue
+            fi
+        fi
+        if command -v rustup >/dev/null; then
+            rustup target add "$architecture-unknown-linux-gnu"
+        fi
+        TARGET=$architecture-unknown-linux-gnu.2.31 TOOLS=$tools \
+            LIBDIR=lib/$architecture-linux-gnu scripts/c-library.sh "$stage/library-$architecture"
+    done
+}
+
+# add_library ARCHITECTURE FOLDER: copies the C library into a tree, if it was built.
+add_library() {
+    local from=$stage/library-$1
+    [ -z "${PROGRAMS:-}" ] || from=${LIBRARY:-$from}
+    [ ! -d "$from/include" ] || cp -R "$from/include" "$from/lib" "$2/"
+}
+
 # Both architectures have the same pages and completions, written by a program that runs here.
 pages() {
     local program folder
@@ -187,6 +217,7 @@ package() {
     root=$stage/deb-$debian
     rm -rf "$root"
     lay_out "$1" "$root/usr"
+    add_library "$1" "$root/usr"
     mkdir -p "$root/DEBIAN" "$root/etc/anabranch" "$root/usr/share/anabranch" \
         "$root/usr/lib/systemd/system"
     mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"

@@ -22,7 +22,9 @@ open_release() {
             cp "$(dirname "$program")/$name" "$folder/programs/$name"
     done
     # The log of a step that has failed stays, and is printed.
-    PROGRAMS=$folder/programs OUTPUT=$folder/release COMPRESSION=1 scripts/dist.sh \
+    # The group c_interface has built the library, if it runs, too.
+    LIBRARY=$shared/c-library PROGRAMS=$folder/programs OUTPUT=$folder/release COMPRESSION=1 \
+        scripts/dist.sh \
         pages archives packages installer sums >"$folder/dist.log" 2>&1
 }
 
@@ -114,6 +116,12 @@ install_sh_installs_compares_checksums_and_removes() {
     await install 1 "https://"
 }
 
+# files_of_library: prints files of the C library, if it was built.
+files_of_library() {
+    [ ! -d "$shared/c-library/include" ] ||
+        echo usr/include/anabranch.h usr/lib/libanabranch.{a,so,so.0} usr/lib/pkgconfig/anabranch.pc
+}
+
 a_package_has_programs_pages_and_valid_units() {
     local root=$folder/package package unit
     if ! command -v dpkg-deb >/dev/null; then
@@ -128,7 +136,7 @@ a_package_has_programs_pages_and_valid_units() {
     (cd "$root" && md5sum --quiet --check <(dpkg-deb --info "$package" md5sums)) || return 1
     for name in usr/bin/anabranch usr/bin/anabranch-lab \
         usr/share/man/man1/anabranch-send.1.gz usr/share/anabranch/tun.conf \
-        usr/share/bash-completion/completions/anabranch etc/anabranch; do
+        usr/share/bash-completion/completions/anabranch etc/anabranch $(files_of_library); do
         if [ ! -e "$root/$name" ]; then
             echo "the package has no $name"
             return 1

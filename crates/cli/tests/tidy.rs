@@ -72,7 +72,7 @@ fn arrows_between_crates_that_must_never_be() {
         (
             "mpegts-io",
             &[
-                "core", "net", "srt", "srtla", "terminal", "units", "video", "viewers",
+                "bond", "core", "net", "srt", "srtla", "terminal", "units", "video", "viewers",
             ],
         ),
         (
@@ -82,14 +82,18 @@ fn arrows_between_crates_that_must_never_be() {
             ],
         ),
         ("viewers", &["net", "units", "video"]),
+        ("bond", &["core", "net", "srtla", "units"]),
+        ("capi", &["embed"]),
         (
             "embed",
             &[
+                "bond",
                 "controllers",
                 "core",
                 "net",
                 "schedulers",
                 "secure",
+                "srt",
                 "units",
                 "video",
             ],
@@ -378,6 +382,7 @@ fn files_are_short_and_lines_narrow() {
 #[test]
 fn unsafe_stands_only_in_the_reviewed_modules() {
     let reviewed = [
+        "crates/capi/src/",
         "crates/net/src/system/windows/calls.rs",
         "crates/video/src/openh264_options.rs",
     ];
@@ -388,7 +393,7 @@ fn unsafe_stands_only_in_the_reviewed_modules() {
         });
         let is_this_file = path.ends_with("tidy.rs");
         assert!(
-            !is_used || is_this_file || reviewed.contains(&&*path),
+            !is_used || is_this_file || reviewed.iter().any(|part| path.starts_with(part)),
             "{path} uses unsafe code"
         );
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ([`Via::Socket`](crate::Via::Socket)). Where interfaces are chosen by the system's own calls, as
 /// by Android's `Network.bindSocket`, the application makes and binds the socket.
 ///
-/// The socket belongs to the library from then on. Clones are the same socket; [`close`](Self::close)
-/// closes it.
+/// The socket belongs to the library from then on. Clones are the same socket;
+/// [`close`](Self::close) closes it.
 #[derive(Clone)]
 pub struct OwnSocket(Arc<Inner>);
 

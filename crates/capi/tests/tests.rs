@@ -1,0 +1,3 @@
+//! All tests of this crate that are programs of their own, in one.
+
+mod header;
