@@ -11,13 +11,13 @@ use serde::Deserialize;
 use crate::error::{Error, ErrorCode};
 
 pub(crate) use receiver::ReceiverSetup;
-pub(crate) use sender::SenderSetup;
+pub(crate) use sender::{Protocol, SenderSetup};
 
 /// Longest set-up in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// A value that may be given once or several times.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum OneOrMany<T> {
     One(T),
@@ -34,7 +34,7 @@ impl<T> OneOrMany<T> {
 }
 
 /// A number or a text, as both are written for a port.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum TextOrNumber {
     Number(i64),

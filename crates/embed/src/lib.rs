@@ -44,6 +44,7 @@
 //!
 //! The library handles no signals, prints nothing, and never ends the process.
 
+mod carrier;
 mod config;
 mod error;
 mod event;
@@ -51,6 +52,7 @@ mod keys;
 mod path_book;
 mod receiver;
 mod sender;
+mod srtla;
 mod statistics;
 #[cfg(test)]
 mod tests;

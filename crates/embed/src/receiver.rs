@@ -86,7 +86,7 @@ impl Receiver {
             receptions,
             clock,
         };
-        // It is empty: `setup` was there.
+        // `setup` was taken now, so it is empty.
         let _ = self.running.set(running);
         Ok(())
     }

@@ -6,14 +6,16 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anabranch_core::Frame;
-use anabranch_net::{Clock, Ended, Event as NetEvent, Events, Network, StartError};
+use anabranch_core::{Frame, PathId};
+use anabranch_net::{ClientPath, Clock, Network, StartError, Surroundings};
 use anabranch_units::{Importance, Instant};
 
-use crate::config::SenderSetup;
+use crate::carrier::Carrier;
+use crate::config::{Protocol, SenderSetup};
 use crate::error::{Error, ErrorCode};
 use crate::event::Event;
 use crate::path_book::{self, PathBook, Place};
+use crate::srtla::{Happening, SrtlaSender};
 use crate::statistics::Statistics;
 use crate::timing::Timing;
 use crate::transport_stream::{MAX_PIECE_BYTES, TransportStream};
@@ -34,8 +36,7 @@ pub struct Sender {
 
 /// The parts of a started sender.
 struct Running {
-    sender: anabranch_net::Sender,
-    events: Events,
+    carrier: Carrier,
     clock: Clock,
 }
 
@@ -101,16 +102,13 @@ impl Sender {
             return Err(twice(&path.via.to_string()));
         }
         let mut place = paths.place();
-        if let Place::Of(id) = place {
-            match running.sender.replace_path(id, path.clone()) {
-                Ok(_) => {}
-                // It was removed before the session had it.
-                Err(StartError::NoSuchPath { .. }) => place = Place::Next,
-                Err(error) => return Err(error.into()),
-            }
+        if let Place::Of(id) = place
+            && !running.carrier.replace_path(id, path.clone())?
+        {
+            place = Place::Next;
         }
         if place == Place::Next {
-            running.sender.add_path(path.clone())?;
+            running.carrier.add_path(path.clone())?;
         }
         Ok(u32::from(paths.settle(place, path).0))
     }
@@ -124,7 +122,7 @@ impl Sender {
     pub fn remove_path(&self, path: u32) -> Result<(), Error> {
         let id = lock(&self.paths).remove(path)?;
         if let Some(running) = self.running.get() {
-            running.sender.switch_path(id, false);
+            running.carrier.remove_path(id);
         }
         Ok(())
     }
@@ -146,27 +144,20 @@ impl Sender {
                 "the sender has no path: add one first",
             ));
         }
-        let Some(SenderSetup { mut config, .. }) = setup.take() else {
+        let Some(SenderSetup { protocol, .. }) = setup.take() else {
             return Err(Error::new(
                 ErrorCode::State,
                 "the sender was started before",
             ));
         };
-        config.paths = present;
-        let clock = config.clock;
-        let (sender, events) = anabranch_net::Sender::start(config)?;
+        let running = Running::start(protocol, present)?;
         // A path that was removed before keeps its number.
         for index in 0..paths.paths().len() {
             if paths.name(index).is_some_and(|(_, is_removed)| is_removed) {
-                sender.switch_path(anabranch_core::PathId(index as u8), false);
+                running.carrier.remove_path(PathId(index as u8));
             }
         }
-        let running = Running {
-            sender,
-            events,
-            clock,
-        };
-        // It is empty: `setup` was there.
+        // `setup` was taken now, so it is empty.
         let _ = self.running.set(running);
         Ok(())
     }
@@ -196,7 +187,7 @@ impl Sender {
             None => now,
         };
         let frame = Frame::new(bytes.to_vec(), importance, captured_at);
-        Ok(running.sender.send_frame(&frame)?.0)
+        running.carrier.send(&frame)
     }
 
     /// Takes the next bytes of a live MPEG-TS in, in pieces of any size, and sends each picture
@@ -228,9 +219,7 @@ impl Sender {
     /// counts as one of constant bitrate.
     pub fn target_bps(&self) -> u64 {
         let running = self.running.get();
-        running.map_or(0, |running| {
-            running.sender.target_bitrate().bits_per_second()
-        })
+        running.map_or(0, |running| running.carrier.target().bits_per_second())
     }
 
     /// Returns the state of the session in numbers.
@@ -238,7 +227,7 @@ impl Sender {
         let Some(running) = self.running.get() else {
             return Statistics::default();
         };
-        let seen = running.sender.snapshot();
+        let seen = running.carrier.snapshot();
         let paths = lock(&self.paths);
         Statistics::of(&seen, |index| paths.name(index))
     }
@@ -253,15 +242,15 @@ impl Sender {
         let until = running.now() + limit.into();
         loop {
             let rest = until.saturating_since(running.now());
-            match running.events.recv_timeout(rest.to_std()) {
+            match running.carrier.recv_timeout(rest.to_std()) {
                 Ok(event) => {
-                    if let Some(event) = self.shown(&event) {
+                    if let Some(event) = self.shown(event) {
                         return Ok(Some(event));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::ended(running.sender.ended().as_ref()));
+                    return Err(running.carrier.over());
                 }
             }
         }
@@ -275,9 +264,9 @@ impl Sender {
     pub async fn next_event_async(&self) -> Result<Event, Error> {
         let running = self.running()?;
         loop {
-            let received = running.events.recv_async().await;
-            let event = received.map_err(|over| Error::ended(over.ended.as_ref()))?;
-            if let Some(event) = self.shown(&event) {
+            let received = running.carrier.recv_async().await;
+            let event = received.ok_or_else(|| running.carrier.over())?;
+            if let Some(event) = self.shown(event) {
                 return Ok(event);
             }
         }
@@ -310,7 +299,7 @@ impl Sender {
         }
     }
 
-    /// Sends what is left of the MPEG-TS, ends the session once every frame has arrived or been
+    /// Sends the rest of the MPEG-TS, ends the session once every frame has arrived or been
     /// given up, and blocks the thread until then, for `limit` at most. The session itself waits
     /// for three seconds at most.
     ///
@@ -333,28 +322,47 @@ impl Sender {
             // The session may be over already.
             let _ = running.send_unit(unit.bytes, unit.importance);
         }
-        running.sender.close();
-        match running.sender.wait_ended().await {
-            Ended::Closed => Ok(()),
-            other => Err(Error::ended(Some(&other))),
-        }
+        running.carrier.close();
+        running.carrier.wait_ended().await
     }
 
-    fn shown(&self, event: &NetEvent) -> Option<Event> {
+    fn shown(&self, happening: Happening) -> Option<Event> {
+        let event = match happening {
+            Happening::Net(event) => event,
+            Happening::Shown(event) => return Some(event),
+        };
         let paths = lock(&self.paths);
         let name_of = |index: usize| paths.name(index).map(|(name, _)| name).unwrap_or_default();
-        Event::of(event, name_of)
+        Event::of(&event, name_of)
     }
 }
 
 impl Running {
+    fn start(protocol: Protocol, paths: Vec<ClientPath>) -> Result<Running, Error> {
+        match protocol {
+            Protocol::Own(mut config) => {
+                config.paths = paths;
+                let clock = config.clock;
+                let (sender, events) = anabranch_net::Sender::start(*config)?;
+                let carrier = Carrier::Own(sender, events);
+                Ok(Running { carrier, clock })
+            }
+            Protocol::Srtla(setup) => {
+                let surroundings = Surroundings::of(&setup.network, Clock::start());
+                let clock = *surroundings.clock();
+                let carrier = Carrier::Srtla(SrtlaSender::start(setup, paths, &surroundings)?);
+                Ok(Running { carrier, clock })
+            }
+        }
+    }
+
     fn now(&self) -> Instant {
         self.clock.now()
     }
 
     fn send_unit(&self, bytes: Vec<u8>, importance: Importance) -> Result<(), Error> {
         let frame = Frame::new(bytes, importance, self.now());
-        self.sender.send_frame(&frame)?;
+        self.carrier.send(&frame)?;
         Ok(())
     }
 }
@@ -365,13 +373,13 @@ fn twice(name: &str) -> Error {
 }
 
 /// Adds a path that the session will begin with.
-fn add_to(paths: &mut PathBook, path: &anabranch_net::ClientPath) -> Result<u32, Error> {
+fn add_to(paths: &mut PathBook, path: &ClientPath) -> Result<u32, Error> {
     if paths.has(path) {
         return Err(twice(&path.via.to_string()));
     }
     let count = paths.paths().len();
     let place = paths.place();
-    if place == Place::Next && count >= anabranch_core::PathId::LIMIT {
+    if place == Place::Next && count >= PathId::LIMIT {
         return Err(StartError::TooManyPaths { count: count + 1 }.into());
     }
     Ok(u32::from(paths.settle(place, path.clone()).0))

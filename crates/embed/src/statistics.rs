@@ -40,7 +40,7 @@ pub struct Statistics {
 pub struct PathStatistics {
     /// Number of the path.
     pub path: usize,
-    /// Its name: this end's, or the one that the sender has told.
+    /// Its name: this end's, or the sender's in its report.
     pub name: String,
     /// Destination of its datagrams.
     pub peer: Option<String>,

@@ -30,7 +30,7 @@ impl TransportStream {
         self.splitter.next_unit()
     }
 
-    /// Returns what has come of the incomplete picture, at the end of the stream.
+    /// Returns the part that has come of the incomplete picture, at the end of the stream.
     pub(crate) fn rest(&mut self) -> Option<TransportUnit> {
         self.splitter.flush()
     }

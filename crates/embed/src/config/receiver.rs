@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::keys;
 
 /// The keys.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Keys {
     listen: Option<String>,

@@ -4,6 +4,7 @@ use anabranch_core::{MediaConfig, SourceLimits};
 use anabranch_net::words::{BitrateRange, Link, TcpChoice, with_port};
 use anabranch_net::{ClientConfig, ClientPath, Network, Remote, Surroundings};
 use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_srt::Settings;
 use anabranch_units::ByteCount;
 use serde::Deserialize;
 
@@ -11,12 +12,13 @@ use super::{OneOrMany, TextOrNumber, latency, mistake, parse, read, time};
 use crate::error::{Error, ErrorCode};
 use crate::keys;
 use crate::path_book;
+use crate::srtla::{self, SrtlaSetup};
 
-/// Beginning of the address of a receiver of SRTLA.
+/// Beginning of an address for SRTLA.
 const SRTLA: &str = "srtla://";
 
 /// The keys.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Keys {
     to: Option<OneOrMany<String>>,
@@ -40,12 +42,21 @@ struct Keys {
 /// A checked set-up of a sender.
 #[derive(Debug)]
 pub(crate) struct SenderSetup {
-    /// Our protocol's set-up, still without paths.
-    pub(crate) config: ClientConfig,
+    /// The protocol, still without paths.
+    pub(crate) protocol: Protocol,
     /// Destination of paths that are added.
     pub(crate) remote: Remote,
     /// Paths of the set-up.
     pub(crate) paths: Vec<ClientPath>,
+}
+
+/// The protocol of a sender.
+#[derive(Debug)]
+pub(crate) enum Protocol {
+    /// Our own.
+    Own(Box<ClientConfig>),
+    /// SRT over SRTLA.
+    Srtla(SrtlaSetup),
 }
 
 impl SenderSetup {
@@ -74,7 +85,7 @@ impl Keys {
             return Err(mistake("to: name the receiver, as \"studio.example:7000\""));
         }
         if hosts.iter().any(|host| host.starts_with(SRTLA)) {
-            return Err(mistake("to: SRTLA is not carried yet"));
+            return self.srtla(&hosts, network);
         }
         if let Some(at) = hosts.iter().position(|host| host.starts_with(Link::SCHEME)) {
             self.take_link(&mut hosts[at])?;
@@ -87,7 +98,35 @@ impl Keys {
         let paths = self.paths(&remotes)?;
         let config = self.client(network)?;
         Ok(SenderSetup {
-            config,
+            protocol: Protocol::Own(Box::new(config)),
+            remote: remotes[0].clone(),
+            paths,
+        })
+    }
+
+    /// Reads a set-up for SRTLA, which has no key and no algorithms of ours.
+    fn srtla(mut self, hosts: &[String], network: &Network) -> Result<SenderSetup, Error> {
+        let (remotes, query) = srtla::places(hosts)?;
+        let paths = self.paths(&remotes)?;
+        let mut settings = Settings::default();
+        let stream_id = srtla::parameters(&query, &mut settings)?;
+        let limits = self.encoder_range.take().map(|range| {
+            let BitrateRange { min, max } = parse("encoder-range", &range)?;
+            Ok::<_, Error>(SourceLimits::Adaptive { min, max })
+        });
+        let limits = limits.transpose()?.unwrap_or(SourceLimits::Fixed);
+        if self != Keys::default() {
+            return Err(mistake(
+                "with srtla:// there are the keys to, via and encoder-range alone",
+            ));
+        }
+        Ok(SenderSetup {
+            protocol: Protocol::Srtla(SrtlaSetup {
+                network: network.clone(),
+                limits,
+                stream_id,
+                settings,
+            }),
             remote: remotes[0].clone(),
             paths,
         })
@@ -201,6 +240,27 @@ mod tests {
         SenderSetup::read(text, &Network::default())
     }
 
+    fn own(setup: SenderSetup) -> ClientConfig {
+        match setup.protocol {
+            Protocol::Own(config) => *config,
+            Protocol::Srtla(_) => panic!("it is our protocol"),
+        }
+    }
+
+    #[test]
+    fn an_address_of_srtla_has_the_parameters_of_srt() {
+        let text =
+            "srtla://studio.example:5000?streamid=live&passphrase=correct%horse&latency=2000";
+        let setup = setup(text).expect("it is complete");
+        assert_eq!(setup.remote.to_string(), "studio.example:5000");
+        let Protocol::Srtla(srtla) = setup.protocol else {
+            panic!("it is SRTLA");
+        };
+        assert_eq!(srtla.stream_id.as_deref(), Some("live"));
+        assert!(srtla.settings.passphrase.is_some());
+        assert_eq!(srtla.settings.peer_latency, Duration::from_secs(2));
+    }
+
     fn keys() -> String {
         let peer = SecretKey::generate().public_key();
         format!("key = '{}'\npeer = '{peer}'\n", keys::generate_key())
@@ -223,7 +283,7 @@ mod tests {
             .collect();
         assert_eq!(names, ["wlan0", "wwan0"]);
         assert!(setup.paths[1].options.is_metered);
-        let config = setup.config;
+        let config = own(setup);
         assert_eq!(config.latency, Some(Duration::from_millis(800)));
         assert_eq!(config.tcp, TcpFallback::Port(8_443));
         assert_eq!(config.connect_timeout, Duration::from_secs(3));
@@ -253,9 +313,9 @@ mod tests {
             key: SecretKey::generate().public_key(),
             code: Some(PairingCode::generate()),
         };
-        let setup = setup(&link.to_text()).expect("it is complete");
-        assert_eq!(setup.config.peer_key, link.key);
-        assert!(setup.config.pairing_code.is_some());
+        let config = own(setup(&link.to_text()).expect("it is complete"));
+        assert_eq!(config.peer_key, link.key);
+        assert!(config.pairing_code.is_some());
     }
 
     #[test]
@@ -271,6 +331,11 @@ mod tests {
             ("to = ['192.0.2.1:9', '192.0.2.2:9']\nvia = 'lo'", "once"),
             ("to = '192.0.2.1:9'\nmetrics = 9000", "metrics"),
             ("anabranch://studio", "key"),
+            ("srtla://studio.example", "a port"),
+            ("srtla://a:1?passphrase=short", "10 to 79"),
+            ("srtla://a:1?maxbw=1", "maxbw"),
+            ("to = 'srtla://a:1'\nfec = 'adaptive'", "alone"),
+            ("to = ['srtla://a:1', 'b:2']", "srtla://"),
         ] {
             let error = setup(text).expect_err(text);
             assert_eq!(error.code, ErrorCode::Config, "{error}");
