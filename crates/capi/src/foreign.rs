@@ -53,7 +53,7 @@ pub(crate) fn udp_socket(descriptor: core::ffi::c_int) -> Result<std::net::UdpSo
     // SAFETY: it is not -1. It is the application's open descriptor during the call, as the header
     // demands; of another number, the system's call fails.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let own = borrowed.try_clone_to_owned().map(std::net::UdpSocket::from);
-    let own = own.and_then(|socket| socket.local_addr().map(|_| socket));
+    let cloned = borrowed.try_clone_to_owned().map(std::net::UdpSocket::from);
+    let own = cloned.and_then(|socket| socket.local_addr().map(|_| socket));
     own.map_err(|error| wrong("socket", &format!("cannot be used: {error}")))
 }

@@ -69,8 +69,8 @@ fn keep_quiet() {
 }
 
 fn message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    let made = payload.downcast_ref::<String>().map(String::as_str);
+    let text = made.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("it gave no reason")
 }
 

@@ -76,14 +76,57 @@ fn codes_are_those_of_the_facade() {
     assert_eq!(ab_abi(), AB_ABI);
 }
 
+/// Returns the public key of a secret one.
+fn public(secret: &str) -> String {
+    let secret = c(secret);
+    // SAFETY: it is a text.
+    text(unsafe { ab_public_key(secret.as_ptr()) })
+}
+
+/// Sends ten frames, and removes the first path after six of them.
+fn carry_ten_frames(sender: &ab_sender, session: &ab_session) {
+    for number in 0..10_u8 {
+        let bytes = [number; 5_000];
+        // SAFETY: there are as many bytes.
+        let sent = unsafe {
+            ab_sender_send_frame(
+                Some(sender),
+                bytes.as_ptr(),
+                5_000,
+                AB_PTS_NOW,
+                AB_FRAME_KEY,
+            )
+        };
+        assert_eq!(sent, AB_OK, "{}", error());
+        let mut frame = MaybeUninit::uninit();
+        assert_eq!(
+            ab_session_next_frame(Some(session), 10_000, Some(&mut frame)),
+            1
+        );
+        // SAFETY: there is a frame, whose bytes are valid until the next call.
+        let (frame, got) = unsafe {
+            let frame = frame.assume_init();
+            (frame, core::slice::from_raw_parts(frame.bytes, frame.count))
+        };
+        assert_eq!(
+            (frame.number, frame.flags),
+            (u64::from(number), AB_FRAME_KEY)
+        );
+        assert_eq!(got, bytes);
+        if number == 5 {
+            assert_eq!(
+                ab_sender_remove_path(Some(sender), 0),
+                AB_OK,
+                "{}",
+                error()
+            );
+        }
+    }
+}
+
 #[test]
 fn frames_cross_by_sockets_of_the_application() {
     let (camera, studio) = (text(ab_generate_key()), text(ab_generate_key()));
-    let public = |secret: &str| {
-        let secret = c(secret);
-        // SAFETY: it is a text.
-        text(unsafe { ab_public_key(secret.as_ptr()) })
-    };
     let receiver = receiver(&format!(
         "listen = '127.0.0.1:0'\nkey = '{studio}'\nallow = ['{}']",
         public(&camera)
@@ -110,43 +153,7 @@ fn frames_cross_by_sockets_of_the_application() {
         error()
     );
     assert_eq!(text(ab_session_peer(Some(&session))), public(&camera));
-    for number in 0..10_u8 {
-        let bytes = [number; 5_000];
-        // SAFETY: there are as many bytes.
-        let sent = unsafe {
-            ab_sender_send_frame(
-                Some(&sender),
-                bytes.as_ptr(),
-                5_000,
-                AB_PTS_NOW,
-                AB_FRAME_KEY,
-            )
-        };
-        assert_eq!(sent, AB_OK, "{}", error());
-        let mut frame = MaybeUninit::uninit();
-        assert_eq!(
-            ab_session_next_frame(Some(&session), 10_000, Some(&mut frame)),
-            1
-        );
-        // SAFETY: there is a frame, whose bytes are valid until the next call.
-        let (frame, got) = unsafe {
-            let frame = frame.assume_init();
-            (frame, core::slice::from_raw_parts(frame.bytes, frame.count))
-        };
-        assert_eq!(
-            (frame.number, frame.flags),
-            (u64::from(number), AB_FRAME_KEY)
-        );
-        assert_eq!(got, bytes);
-        if number == 5 {
-            assert_eq!(
-                ab_sender_remove_path(Some(&sender), 0),
-                AB_OK,
-                "{}",
-                error()
-            );
-        }
-    }
+    carry_ten_frames(&sender, &session);
     let json = text(ab_sender_stats_json(Some(&sender)));
     assert!(json.contains("\"name\":\"socket1\""), "{json}");
     assert!(text(ab_session_stats_json(Some(&session))).contains("frames_received\":10"));
@@ -167,9 +174,12 @@ fn frames_cross_by_sockets_of_the_application() {
     ab_sender_free(Some(sender));
 }
 
+fn argument(code: c_int) {
+    assert_eq!(code, AB_ERROR_ARGUMENT, "{}", error());
+}
+
 #[test]
 fn null_pointers_and_wrong_numbers_are_errors() {
-    let argument = |code: c_int| assert_eq!(code, AB_ERROR_ARGUMENT, "{}", error());
     // SAFETY: null is allowed everywhere.
     unsafe {
         argument(ab_sender_new(c("to = 1").as_ptr(), None));

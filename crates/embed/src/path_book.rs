@@ -72,18 +72,21 @@ impl PathBook {
 
     /// Records that a path is removed, and closes the application's socket.
     pub(crate) fn remove(&mut self, path: u32) -> Result<PathId, Error> {
-        let entry = self.0.get_mut(path as usize);
-        let entry = entry.filter(|entry| !entry.is_removed);
-        let entry = entry.ok_or_else(|| {
+        let known = self.0.get_mut(path as usize);
+        let Some(entry) = known.filter(|entry| !entry.is_removed) else {
             let text = format!("there is no path {path}");
-            Error::new(ErrorCode::Path, text)
-        })?;
+            return Err(Error::new(ErrorCode::Path, text));
+        };
         entry.is_removed = true;
         if let Via::Socket(socket) = &entry.path.via {
             socket.close();
         }
         Ok(PathId(path as u8))
     }
+}
+
+fn wrong(text: &str, reason: &str) -> Error {
+    Error::new(ErrorCode::Path, format!("path {text:?}: {reason}"))
 }
 
 /// Returns a path as its text says: `wlan0`, `192.0.2.7` or `wwan0,metered,max=3Mbit/s`. With a
@@ -93,16 +96,14 @@ pub(crate) fn path(
     socket: Option<UdpSocket>,
     remote: &Remote,
 ) -> Result<ClientPath, Error> {
-    let wrong = |reason: String| Error::new(ErrorCode::Path, format!("path {text:?}: {reason}"));
-    let argument: ViaArgument = text.parse().map_err(wrong)?;
+    let parsed: Result<ViaArgument, String> = text.parse();
+    let argument = parsed.map_err(|reason| wrong(text, &reason))?;
     if argument.cap.is_some() {
-        return Err(wrong(
-            "only programs count volumes: leave cap out".to_owned(),
-        ));
+        return Err(wrong(text, "only programs count volumes: leave cap out"));
     }
     if argument.via.pattern().is_some() {
         let reason = "a pattern stands for interfaces that come and go: add each when it comes";
-        return Err(wrong(reason.to_owned()));
+        return Err(wrong(text, reason));
     }
     let is_unnamed = text.split(',').next().is_none_or(str::is_empty);
     let via = match socket {

@@ -146,8 +146,8 @@ impl Receiver {
     /// As of [`accept`](Self::accept).
     pub async fn accept_async(&self) -> Result<Session, Error> {
         let running = self.running()?;
-        let reception = running.receptions.recv_async().await;
-        let reception = reception.map_err(|_| over())?;
+        let received = running.receptions.recv_async().await;
+        let reception = received.map_err(|_| over())?;
         Ok(running.session(reception))
     }
 
@@ -245,10 +245,9 @@ impl Session {
 
     fn shown(&self, event: &NetEvent) -> Option<Event> {
         let seen = self.reception.snapshot();
-        let name_of = |index: usize| {
+        Event::of(event, |index| {
             let link = seen.paths.get(index).and_then(|path| path.link.as_ref());
             link.map(|link| link.name.clone()).unwrap_or_default()
-        };
-        Event::of(event, name_of)
+        })
     }
 }

@@ -332,8 +332,9 @@ impl Sender {
             Happening::Shown(event) => return Some(event),
         };
         let paths = lock(&self.paths);
-        let name_of = |index: usize| paths.name(index).map(|(name, _)| name).unwrap_or_default();
-        Event::of(&event, name_of)
+        Event::of(&event, |index| {
+            paths.name(index).map(|(name, _)| name).unwrap_or_default()
+        })
     }
 }
 

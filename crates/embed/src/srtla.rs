@@ -92,7 +92,6 @@ impl SrtlaSender {
         paths: Vec<ClientPath>,
         surroundings: &Surroundings,
     ) -> Result<Self, Error> {
-        let system = |error: std::io::Error| Error::of(ErrorCode::System, &error);
         let entropy = Entropy::new(&surroundings.random_bytes().map_err(system)?);
         let (events, reader) = flume::unbounded();
         let (over, has_ended) = flume::bounded(1);
@@ -193,10 +192,10 @@ impl Work for Shared {
         }
         let mut buffer = [0; Bond::MAX_DATAGRAM_BYTES];
         state.bond.read_links(now, &mut buffer);
-        let next_at = state.advance_call(now);
+        let call_at = state.advance_call(now);
         state.bond.tend(now);
         state.report();
-        let next_at = next_at.min(state.bond.next_timeout());
+        let next_at = call_at.min(state.bond.next_timeout());
         Some(next_at.min(now + PATIENCE))
     }
 
@@ -207,9 +206,11 @@ impl Work for Shared {
 
 impl State {
     fn add_path(&mut self, path: ClientPath) -> Result<(), Error> {
-        let added = self.bond.add_path(path);
-        let text = || format!("SRTLA has {} links at most", Bond::MAX_PATHS);
-        added.map_or_else(|| Err(Error::new(ErrorCode::Path, text())), |_| Ok(()))
+        if self.bond.add_path(path).is_none() {
+            let text = format!("SRTLA has {} links at most", Bond::MAX_PATHS);
+            return Err(Error::new(ErrorCode::Path, text));
+        }
+        Ok(())
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -356,41 +357,44 @@ impl State {
     }
 }
 
+fn system(error: std::io::Error) -> Error {
+    Error::of(ErrorCode::System, &error)
+}
+
+fn mistake(text: &str) -> Error {
+    Error::new(ErrorCode::Config, format!("to: {text}"))
+}
+
 /// Reads the parameters of an address: those of SRT that a caller needs.
 pub(crate) fn parameters(query: &str, settings: &mut Settings) -> Result<Option<String>, Error> {
-    let mistake = |text: String| Error::new(ErrorCode::Config, format!("to: {text}"));
     let mut stream_id = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
             "streamid" if value.len() <= 512 => stream_id = Some(value.to_owned()),
             "latency" => {
-                let millis: Result<u16, _> = value.trim_end_matches("ms").parse();
-                let millis = millis.map_err(|_| {
-                    mistake("latency: expected milliseconds up to 65535, as 2000".to_owned())
-                })?;
+                let parsed: Result<u16, _> = value.trim_end_matches("ms").parse();
+                let expected = "latency: expected milliseconds up to 65535, as 2000";
+                let millis = parsed.map_err(|_| mistake(expected))?;
                 let latency = Duration::from_millis(millis.into());
                 (settings.receive_latency, settings.peer_latency) = (latency, latency);
             }
             "passphrase" => {
-                let passphrase = anabranch_srt::Passphrase::new(value);
-                let passphrase = passphrase.ok_or_else(|| {
-                    mistake("passphrase: SRT's have 10 to 79 characters".to_owned())
-                })?;
-                settings.passphrase = Some(passphrase);
+                settings.passphrase = anabranch_srt::Passphrase::new(value);
+                if settings.passphrase.is_none() {
+                    return Err(mistake("passphrase: SRT's have 10 to 79 characters"));
+                }
             }
             "pbkeylen" => {
-                let length = value
-                    .parse()
-                    .ok()
-                    .and_then(anabranch_srt::KeyLength::of_bytes);
-                let length = length
-                    .ok_or_else(|| mistake("pbkeylen: a key has 16, 24 or 32 bytes".to_owned()))?;
-                settings.key_length = Some(length);
+                let bytes = value.parse().ok();
+                settings.key_length = bytes.and_then(anabranch_srt::KeyLength::of_bytes);
+                if settings.key_length.is_none() {
+                    return Err(mistake("pbkeylen: a key has 16, 24 or 32 bytes"));
+                }
             }
             "mode" if value == "caller" => {}
             _ => {
-                return Err(mistake(format!(
+                return Err(mistake(&format!(
                     "parameter {name}: known are streamid, latency, passphrase and pbkeylen"
                 )));
             }
@@ -401,12 +405,12 @@ pub(crate) fn parameters(query: &str, settings: &mut Settings) -> Result<Option<
 
 /// Reads the places of receivers of SRTLA, which have the same parameters.
 pub(crate) fn places(hosts: &[String]) -> Result<(Vec<Remote>, String), Error> {
-    let mistake = |text: &str| Error::new(ErrorCode::Config, format!("to: {text}"));
     let mut remotes = Vec::new();
     let mut query = None;
     for host in hosts {
-        let rest = host.strip_prefix("srtla://");
-        let rest = rest.ok_or_else(|| mistake("either all receivers are srtla://, or none is"))?;
+        let Some(rest) = host.strip_prefix("srtla://") else {
+            return Err(mistake("either all receivers are srtla://, or none is"));
+        };
         let (place, its) = rest.split_once('?').unwrap_or((rest, ""));
         if *query.get_or_insert(its) != its {
             return Err(mistake(

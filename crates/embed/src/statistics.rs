@@ -97,8 +97,10 @@ impl Statistics {
     ) -> Statistics {
         let paths = seen.paths.iter().enumerate().map(|(index, path)| {
             let (view, counted, link) = (&path.view, &path.counters, path.link.as_ref());
-            let told = || link.map(|link| link.name.clone()).unwrap_or_default();
-            let (name, is_removed) = name_of(index).unwrap_or_else(|| (told(), false));
+            let (name, is_removed) = name_of(index).unwrap_or_else(|| {
+                let of_peer = link.map(|link| link.name.clone());
+                (of_peer.unwrap_or_default(), false)
+            });
             let state = if is_removed {
                 PathState::Removed
             } else {

@@ -8,6 +8,12 @@ use anabranch_units::{DataRate, Importance};
 
 use crate::{ErrorCode, Event, Receiver, Sender, Session};
 
+/// Returns a line of 10 Mbit/s with this one-way delay.
+fn line(millis: u64) -> Line {
+    let rate = DataRate::from_megabits_per_second(10);
+    Line::new(rate, Duration::from_millis(millis))
+}
+
 /// A camera with two lines and a studio.
 struct Bed {
     world: World,
@@ -21,10 +27,6 @@ impl Bed {
     fn new(seed: u64) -> Bed {
         let world = World::new(seed);
         let (camera, studio) = (world.machine("camera"), world.machine("studio"));
-        let line = |millis| {
-            let rate = DataRate::from_megabits_per_second(10);
-            Line::new(rate, Duration::from_millis(millis))
-        };
         let lines = [
             camera.attach("wlan0", &line(20)),
             camera.attach("wwan0", &line(40)),

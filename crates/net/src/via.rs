@@ -212,9 +212,9 @@ impl Via {
         socket: &OwnSocket,
         remote: SocketAddr,
     ) -> Result<std::net::UdpSocket, ViaError> {
-        let refused = |source| self.refused(source);
-        let handle = socket.handle().map_err(refused)?;
-        let local = handle.local_addr().map_err(refused)?.ip();
+        let handle = socket.handle().map_err(|source| self.refused(source))?;
+        let local_addr = handle.local_addr();
+        let local = local_addr.map_err(|source| self.refused(source))?.ip();
         if local.is_ipv4() == remote.is_ipv4() {
             Ok(handle)
         } else {

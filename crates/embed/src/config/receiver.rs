@@ -40,13 +40,13 @@ impl ReceiverSetup {
         let key = keys
             .key
             .ok_or_else(|| mistake("key: name this end's key or its file"))?;
-        let allowed = keys.allow.map_or(Vec::new(), OneOrMany::into_vec);
-        let allowed: Result<Vec<PublicKey>, Error> = allowed
+        let texts = keys.allow.map_or(Vec::new(), OneOrMany::into_vec);
+        let parsed: Result<Vec<PublicKey>, Error> = texts
             .iter()
             // The name of a stream behind the key is the program's.
             .map(|text| parse("allow", text.split('=').next().unwrap_or_default()))
             .collect();
-        let allowed = allowed?;
+        let allowed = parsed?;
         let most = allowed.len().max(1);
         let mut config = ServerConfig::new(listen, keys::read(&key)?, allowed);
         config.network = network.clone();

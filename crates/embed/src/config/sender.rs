@@ -90,11 +90,11 @@ impl Keys {
         if let Some(at) = hosts.iter().position(|host| host.starts_with(Link::SCHEME)) {
             self.take_link(&mut hosts[at])?;
         }
-        let remotes: Result<Vec<Remote>, Error> = hosts
+        let parsed: Result<Vec<Remote>, Error> = hosts
             .iter()
             .map(|host| parse("to", &with_port(host)))
             .collect();
-        let remotes = remotes?;
+        let remotes = parsed?;
         let paths = self.paths(&remotes)?;
         let config = self.client(network)?;
         Ok(SenderSetup {
@@ -110,11 +110,11 @@ impl Keys {
         let paths = self.paths(&remotes)?;
         let mut settings = Settings::default();
         let stream_id = srtla::parameters(&query, &mut settings)?;
-        let limits = self.encoder_range.take().map(|range| {
+        let range = self.encoder_range.take().map(|range| {
             let BitrateRange { min, max } = parse("encoder-range", &range)?;
             Ok::<_, Error>(SourceLimits::Adaptive { min, max })
         });
-        let limits = limits.transpose()?.unwrap_or(SourceLimits::Fixed);
+        let limits = range.transpose()?.unwrap_or(SourceLimits::Fixed);
         if self != Keys::default() {
             return Err(mistake(
                 "with srtla:// there are the keys to, via and encoder-range alone",
@@ -150,8 +150,8 @@ impl Keys {
 
     /// Returns each `via` with its destination; one by the default route without any.
     fn paths(&mut self, remotes: &[Remote]) -> Result<Vec<ClientPath>, Error> {
-        let vias = self.via.take().map(OneOrMany::into_vec);
-        let vias = vias.unwrap_or_else(|| vec![String::new(); remotes.len()]);
+        let named = self.via.take().map(OneOrMany::into_vec);
+        let vias = named.unwrap_or_else(|| vec![String::new(); remotes.len()]);
         let is_paired = remotes.len() == 1 || remotes.len() == vias.len();
         if !is_paired {
             return Err(mistake("give to once, or once for each via"));
@@ -210,8 +210,8 @@ impl Keys {
         if let Some(policy) = self.fec {
             config.transport.media.fec = policy;
         }
-        let tcp = self.tcp.map(TextOrNumber::into_text);
-        let tcp = tcp
+        let tcp_text = self.tcp.map(TextOrNumber::into_text);
+        let tcp = tcp_text
             .map(|text| parse::<TcpChoice>("tcp", &text))
             .transpose()?;
         config.tcp = tcp.unwrap_or_default().0;
