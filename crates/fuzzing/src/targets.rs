@@ -5,6 +5,7 @@ use crate::Target;
 
 mod allow_file;
 mod annex_b;
+mod c_interface;
 mod config_file;
 mod control_request;
 mod fec;
@@ -26,9 +27,10 @@ mod tunnel_messages;
 mod wire;
 
 /// All targets, by name.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     allow_file::TARGET,
     annex_b::TARGET,
+    c_interface::TARGET,
     config_file::TARGET,
     control_request::TARGET,
     fec::TARGET,
