@@ -5,11 +5,11 @@ set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 
-# The Python package has a lock file of its own. check CONFIG CHECK…
+# The Python package and the bindings have lock files of their own. check CONFIG CHECK…
 check() {
     config=$1
     shift
-    for manifest in Cargo.toml crates/python/Cargo.toml; do
+    for manifest in Cargo.toml crates/python/Cargo.toml crates/mobile/Cargo.toml; do
         $cargo deny $offline --manifest-path $manifest --config "$config" check "$@"
     done
 }

@@ -42,16 +42,16 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 
 /// Returns our crates that each of our crates depends on; its tests may use more.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
-    let manifests = files("crates", "Cargo.toml").into_iter();
-    let graph = manifests.map(|(path, text)| {
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in files("crates", "Cargo.toml") {
         let manifest: toml::Table = text.parse().unwrap();
         let name = path.split('/').nth(1).unwrap().to_owned();
         let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
         let ours = dependencies.into_iter().flatten();
         let ours = ours.filter_map(|(name, _)| name.strip_prefix("anabranch-").map(str::to_owned));
-        (name, ours.collect())
-    });
-    graph.collect()
+        graph.entry(name).or_default().extend(ours);
+    }
+    graph
 }
 
 #[test]
@@ -98,6 +98,7 @@ fn arrows_between_crates_that_must_never_be() {
                 "video",
             ],
         ),
+        ("mobile", &["embed"]),
         ("tunnel", &["net", "observe", "secure", "terminal", "units"]),
     ] {
         for dependency in &graph[name] {
@@ -383,6 +384,7 @@ fn files_are_short_and_lines_narrow() {
 fn unsafe_stands_only_in_the_reviewed_modules() {
     let reviewed = [
         "crates/capi/src/",
+        "crates/mobile/src/socket.rs",
         "crates/net/src/system/windows/calls.rs",
         "crates/video/src/openh264_options.rs",
     ];

@@ -1,0 +1,5 @@
+//! Writes the bindings of a language from the built library.
+
+fn main() {
+    uniffi::uniffi_bindgen_main();
+}
