@@ -114,12 +114,7 @@ fn carry_ten_frames(sender: &ab_sender, session: &ab_session) {
         );
         assert_eq!(got, bytes);
         if number == 5 {
-            assert_eq!(
-                ab_sender_remove_path(Some(sender), 0),
-                AB_OK,
-                "{}",
-                error()
-            );
+            assert_eq!(ab_sender_remove_path(Some(sender), 0), AB_OK, "{}", error());
         }
     }
 }
