@@ -4,7 +4,6 @@ mod obs;
 mod outlet;
 
 use core::fmt;
-use core::str::FromStr;
 use core::time::Duration as StdDuration;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};

@@ -139,8 +139,7 @@ fn warn_of_impossible_points(swept: &Swept) {
     let mistakes: Vec<&lab::ScenarioError> = swept
         .points
         .iter()
-        .map(|point| point.scenario.as_ref().err())
-        .flatten()
+        .filter_map(|point| point.scenario.as_ref().err())
         .collect();
     if let Some(first) = mistakes.first() {
         let (count, of) = (mistakes.len(), swept.points.len());

@@ -83,8 +83,7 @@ fn no_claim_holds(claims: impl Iterator<Item = &'static Claim>, swaps: &[Swap<'_
     for (place, ours) in ours.iter().enumerate() {
         let unmoved: Vec<Pairs> = swapped
             .iter()
-            .map(|swapped| not_moved(ours, &swapped[place]))
-            .flatten()
+            .filter_map(|swapped| not_moved(ours, &swapped[place]))
             .collect();
         let has_moved = unmoved.len() < swaps.len();
         assert!(has_moved, "{:?}: {unmoved:#?}", ours.claim);

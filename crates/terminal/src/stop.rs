@@ -49,7 +49,7 @@ impl Stop {
     /// # Errors
     /// The system refuses a handler.
     pub fn on_signals(&self) -> io::Result<()> {
-        system::on_signals(self, &self.is_stopped, &self.ringer)?;
+        system::on_signals(&self.is_stopped, &self.ringer)?;
         // Signals reach all registered instances; a wait needs only one of them.
         let _ = OF_SIGNALS.set(self.clone());
         Ok(())

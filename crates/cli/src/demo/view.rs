@@ -137,6 +137,9 @@ mod tests {
     use anabranch_units::DataRate;
 
     use super::super::recording::testing::flawless;
+    use anabranch_lab::metrics::FrameStatistics;
+    use anabranch_observe::status::Status;
+
     use super::*;
 
     #[test]

@@ -87,10 +87,10 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         {
             self.samples.pop_back();
         }
-        if !self
+        if self
             .samples
             .back()
-            .is_some_and(|&(round, _)| round == self.round)
+            .is_none_or(|&(round, _)| round != self.round)
         {
             self.samples.push_back((self.round, sample));
         }

@@ -67,17 +67,7 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
             x: label.clone(),
             lines: lines
                 .into_iter()
-                .map(|(label, mut points)| {
-                    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-                    let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
-                    let ranges = points
-                        .iter()
-                        .map(|(_, spread)| (spread.min * scale, spread.max * scale));
-                    Line {
-                        ranges: ranges.collect(),
-                        ..Line::new(label, medians.collect())
-                    }
-                })
+                .map(|(label, points)| line(label, points, scale))
                 .collect(),
             ..Lines::default()
         })
@@ -92,6 +82,19 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
         return Err(empty());
     }
     draw(path, panels)
+}
+
+/// Returns the line through the medians of points, which come in any order.
+fn line(label: String, mut points: Vec<(f64, Spread)>, scale: f64) -> Line {
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
+    let ranges = points
+        .iter()
+        .map(|(_, spread)| (spread.min * scale, spread.max * scale));
+    Line {
+        ranges: ranges.collect(),
+        ..Line::new(label, medians.collect())
+    }
 }
 
 /// Returns the keys that have a panel for each value, and those that have a line for each.

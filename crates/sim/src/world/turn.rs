@@ -201,14 +201,12 @@ impl<O: Observer> Turn<'_, O> {
             if let (Event::FrameDropped { id, .. }, Work::Frames(source)) =
                 (&event, &mut flow.source)
                 && side == Side::Sender
-            {
-                if !flow
+                && !flow
                     .open_frames
                     .iter()
                     .any(|frame| frame.index > id.0 && frame.importance.is_key())
-                {
-                    source.on_frame_lost();
-                }
+            {
+                source.on_frame_lost();
             }
             match event {
                 Event::StreamReadable | Event::StreamWritable | Event::StreamFinished => {

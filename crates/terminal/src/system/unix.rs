@@ -19,7 +19,6 @@ use rustix::process::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::files::installed;
-use crate::stop::Stop;
 
 /// Meaning of the signal for this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +57,7 @@ impl Meaning {
 ///
 /// # Errors
 /// The system refuses a handler.
-pub(crate) fn on_signals(
-    _stop: &Stop,
-    is_stopped: &Arc<AtomicBool>,
-    ringer: &LocalStream,
-) -> io::Result<()> {
+pub(crate) fn on_signals(is_stopped: &Arc<AtomicBool>, ringer: &LocalStream) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // With this order the second signal finds the flag set.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(is_stopped))?;

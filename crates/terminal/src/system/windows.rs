@@ -1,38 +1,33 @@
 //! Windows.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::windows::io::AsHandle;
 use std::os::windows::process::CommandExt;
 use std::path::Path;
 use std::process::{self, Child, Command};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::system::LocalStream;
-
-use crate::stop::Stop;
 
 /// Flag of a new process that Ctrl-C does not reach (`CREATE_NEW_PROCESS_GROUP`).
 const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 /// Exit code of a program that Ctrl-C has ended (`STATUS_CONTROL_C_EXIT`).
 const CONTROL_C_EXIT: i32 = 0xc000_013a_u32 as i32;
 
-/// The flags that Ctrl-C sets.
-static STOPS: Mutex<Vec<Stop>> = Mutex::new(Vec::new());
+/// Flags that Ctrl-C sets, each with a stream to which it then writes.
+static FLAGS: Mutex<Vec<(Arc<AtomicBool>, LocalStream)>> = Mutex::new(Vec::new());
 
-/// Stops on Ctrl-C, Ctrl-Break, and when the console closes.
+/// Stops on Ctrl-C, Ctrl-Break, and when the console closes: sets the flag, and writes to the
+/// stream.
 ///
 /// # Errors
 /// The system refuses a handler.
-pub(crate) fn on_signals(
-    stop: &Stop,
-    _is_stopped: &Arc<AtomicBool>,
-    _ringer: &LocalStream,
-) -> io::Result<()> {
-    let mut stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_first = stops.is_empty();
-    stops.push(stop.clone());
+pub(crate) fn on_signals(is_stopped: &Arc<AtomicBool>, ringer: &LocalStream) -> io::Result<()> {
+    let mut flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_first = flags.is_empty();
+    flags.push((Arc::clone(is_stopped), ringer.try_clone()?));
     if is_first {
         ctrlc::set_handler(stop_all).map_err(io::Error::other)?;
     }
@@ -41,12 +36,14 @@ pub(crate) fn on_signals(
 
 /// Stops all. The second time it ends the program at once.
 fn stop_all() {
-    let stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
-    if stops.iter().any(Stop::is_stopped) {
+    let flags = FLAGS.lock().unwrap_or_else(PoisonError::into_inner);
+    if flags.iter().any(|(flag, _)| flag.load(Ordering::SeqCst)) {
         process::exit(CONTROL_C_EXIT);
     }
-    for stop in stops.iter() {
-        stop.stop();
+    for (flag, ringer) in flags.iter() {
+        flag.store(true, Ordering::SeqCst);
+        let mut ringer: &LocalStream = ringer;
+        let _ = ringer.write(&[0]);
     }
 }
 

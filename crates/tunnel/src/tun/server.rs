@@ -124,9 +124,9 @@ impl Member {
         match gate.routes(|routes| routes.admit(self.session, ends.from)) {
             Admission::Admitted => gate.device.send(packet).await,
             Admission::Unknown => {
-                if !self
+                if self
                     .unknown_reported_at
-                    .is_some_and(|at| at.elapsed() < UNKNOWN_REPORT_INTERVAL)
+                    .is_none_or(|at| at.elapsed() >= UNKNOWN_REPORT_INTERVAL)
                 {
                     self.unknown_reported_at = Some(Instant::now());
                     self.channel.send_with(message::unknown(), IN_ORDER);

@@ -329,9 +329,7 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             min_rate,
             max_rate,
         } => {
-            *packet_bytes = table.or("size", *packet_bytes, |node| {
-                bytes(node, 1..=65_535).map(|bytes| bytes as u32)
-            })?;
+            *packet_bytes = table.or("size", *packet_bytes, packet_size)?;
             set_rate("rate", max_rate)?;
             *min_rate = *max_rate;
             set_rate("min", min_rate)?;
@@ -339,6 +337,10 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
         }
     }
     set_own(source, table)
+}
+
+fn packet_size(node: &Node) -> Read<u32> {
+    bytes(node, 1..=65_535).map(|bytes| bytes as u32)
 }
 
 /// Changes properties that only one model has.
