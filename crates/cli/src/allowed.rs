@@ -77,8 +77,8 @@ impl Limits {
             }
             Some(("streams", count)) => {
                 let count = count.parse().ok().filter(|count| *count > 0);
-                let wrong = || "streams=N: N is a number above zero".to_owned();
-                self.streams = Some(count.ok_or_else(wrong)?);
+                self.streams =
+                    Some(count.ok_or_else(|| "streams=N: N is a number above zero".to_owned())?);
             }
             _ => return Err("known are max=RATE, streams=N and connect=HOST:PORT".to_owned()),
         }
@@ -104,11 +104,12 @@ impl FromStr for StreamName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_name = !text.is_empty()
             && text.len() <= MAX_NAME_BYTES
             && !text.starts_with(['.', '-'])
-            && text.bytes().all(is_plain);
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if is_name {
             Ok(StreamName(text.to_owned()))
         } else {
@@ -238,21 +239,22 @@ impl AllowList {
 
     /// Returns the peers with their rules, for a tunnel.
     pub(crate) fn tunnel_peers(&self) -> Vec<Peer> {
-        let peer = |allowed: &Allowed| Peer {
-            key: allowed.key,
-            name: allowed.name.as_str().to_owned(),
-            connect: allowed.connect.clone(),
-        };
-        self.all.iter().map(peer).collect()
+        self.all
+            .iter()
+            .map(|allowed| Peer {
+                key: allowed.key,
+                name: allowed.name.as_str().to_owned(),
+                connect: allowed.connect.clone(),
+            })
+            .collect()
     }
 
     /// Returns whether a peer may connect to anything, by its own rules or by those of --connect.
     pub(crate) fn may_connect(&self, connect: &[Destination]) -> bool {
-        let its = |allowed: &Allowed| match &allowed.connect {
+        self.all.iter().any(|allowed| match &allowed.connect {
             Some(own) => !own.is_empty(),
             None => !connect.is_empty(),
-        };
-        self.all.iter().any(its)
+        })
     }
 
     /// Returns the name of a key's owner.
@@ -385,8 +387,7 @@ pub(crate) fn of_file(shown: &str, text: &str) -> anyhow::Result<Vec<Allowed>> {
         let line = line.split('#').next().unwrap_or_default().trim();
         if !line.is_empty() {
             let parsed = of_line(line).map_err(anyhow::Error::msg);
-            let wrong = || format!("{shown}, line {}", index + 1);
-            all.push(parsed.with_context(wrong)?);
+            all.push(parsed.with_context(|| format!("{shown}, line {}", index + 1))?);
         }
     }
     Ok(all)

@@ -120,10 +120,13 @@ fn gist(error: &clap::Error) -> String {
 
 /// Returns a command line as a shell takes it.
 fn shown(line: &[OsString]) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
     let words = line.iter().map(|word| {
         let word = word.to_string_lossy();
-        if !word.is_empty() && word.bytes().all(is_plain) {
+        if !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte))
+        {
             word.into_owned()
         } else {
             format!("'{}'", word.replace('\'', r"'\''"))
@@ -214,11 +217,10 @@ impl File {
         given: &ArgMatches,
     ) -> anyhow::Result<Vec<OsString>> {
         // No argument is known if the line could not be read.
-        let is_given = |id: &str| {
+        let options = self.options(command, |id| {
             let is_known = given.ids().any(|known| known == id);
             is_known && given.value_source(id) == Some(ValueSource::CommandLine)
-        };
-        let options = self.options(command, is_given)?;
+        })?;
         // Positional words follow the others, behind `--`.
         let at = options.iter().position(|word| word == "--");
         let (named, positional) = options.split_at(at.unwrap_or(options.len()));

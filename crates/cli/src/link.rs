@@ -42,12 +42,11 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     if let Some(code) = &link.code {
         options.push(format!("--code={}", *code.to_text()));
     }
-    let is_key = |word: &OsString| {
+    let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
+    if !words.iter().any(|word| {
         let word = word.to_string_lossy();
         word == "--key" || word.starts_with("--key=")
-    };
-    let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
-    if !words.iter().any(is_key) {
+    }) {
         let folder = usual_folder().unwrap_or_default();
         options.extend(["--key".into(), folder.join(key_file).into_os_string()]);
     }

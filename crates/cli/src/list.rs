@@ -58,8 +58,10 @@ fn reasons() -> String {
         SendReason::Control => "reports and answers",
         _ => "a probe",
     };
-    let line = |reason: SendReason| format!("{:<24} {}\n", reason.name(), kind(reason));
-    SendReason::ALL.into_iter().map(line).collect()
+    SendReason::ALL
+        .into_iter()
+        .map(|reason| format!("{:<24} {}\n", reason.name(), kind(reason)))
+        .collect()
 }
 
 fn statistics() -> String {

@@ -30,8 +30,10 @@ const PIPE_PAUSE: StdDuration = StdDuration::from_millis(200);
 /// Wraps a message in a frame.
 pub(crate) fn frame(text: &str, now: Instant) -> Frame {
     let mut bytes = vec![MARK];
-    let fits = |(at, character): &(usize, char)| at + character.len_utf8() <= MAX_BYTES;
-    let end = text.char_indices().take_while(fits).last();
+    let end = text
+        .char_indices()
+        .take_while(|(at, character)| at + character.len_utf8() <= MAX_BYTES)
+        .last();
     let end = end.map_or(0, |(at, character)| at + character.len_utf8());
     bytes.extend_from_slice(&text.as_bytes()[..end]);
     Frame {
@@ -174,8 +176,10 @@ mod tests {
             let now = Instant::from_secs(100) + Duration::from_millis(millis);
             lines.extend(printed.lines(now, "x"));
         }
-        let is_message = |line: &&String| *line == "message: x";
-        assert_eq!(lines.iter().filter(is_message).count(), 50 + 19);
+        assert_eq!(
+            lines.iter().filter(|line| *line == "message: x").count(),
+            50 + 19
+        );
         assert!(lines.len() <= 2 * (50 + 19), "{}", lines.len());
         let notice = "450 messages came too fast and are left out";
         assert_eq!(lines[50..52], [notice, "message: x"]);

@@ -184,18 +184,21 @@ impl Router {
 
 /// Returns the gateway of the default route with the smallest metric, from Linux's list of routes.
 fn default_gateway(routes: &str) -> Option<Ipv4Addr> {
-    let route = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, destination, gateway, _, _, _, metric, mask, ..] = words[..] else {
-            return None;
-        };
-        let number = |text| u32::from_str_radix(text, 16).ok();
-        let is_default = number(destination)? == 0 && number(mask)? == 0 && number(gateway)? != 0;
-        // The kernel writes the bytes of the address as a number of this machine.
-        let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
-        is_default.then_some((metric.parse::<u32>().ok()?, gateway))
-    };
-    let best = routes.lines().filter_map(route).min();
+    let best = routes
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [_, destination, gateway, _, _, _, metric, mask, ..] = words[..] else {
+                return None;
+            };
+            let number = |text| u32::from_str_radix(text, 16).ok();
+            let is_default =
+                number(destination)? == 0 && number(mask)? == 0 && number(gateway)? != 0;
+            // The kernel writes the bytes of the address as a number of this machine.
+            let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
+            is_default.then_some((metric.parse::<u32>().ok()?, gateway))
+        })
+        .min();
     best.map(|(_, gateway)| gateway)
 }
 
@@ -330,12 +333,11 @@ impl fmt::Debug for Opened {
 /// documentation (RFC 5737, RFC 3849) only select a route.
 pub(crate) fn outward() -> Option<IpAddr> {
     let addresses = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
-    let address = |(local, remote): (&str, &str)| {
+    addresses.into_iter().find_map(|(local, remote)| {
         let socket = UdpSocket::bind(local).ok()?;
         socket.connect(remote).ok()?;
         Some(socket.local_addr().ok()?.ip())
-    };
-    addresses.into_iter().find_map(address)
+    })
 }
 
 #[cfg(test)]

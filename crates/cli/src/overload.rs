@@ -167,8 +167,11 @@ impl OverloadWatch {
     fn record(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {
         let now = mark.at;
         // The counts of a receiver's next session begin at zero.
-        let is_next = |last: &Mark| mark.frame_count < last.frame_count;
-        if self.marks.back().is_some_and(is_next) {
+        if self
+            .marks
+            .back()
+            .is_some_and(|last| mark.frame_count < last.frame_count)
+        {
             self.marks.clear();
         }
         self.marks.push_back(mark);

@@ -177,15 +177,14 @@ fn wait(
         }
         if !file.exists() {
             let now = read_list(list)?;
-            let is_new = |allowed: &&Allowed| {
+            return match now.iter().find(|allowed| {
                 let known = before.iter().all(|old| old.key != allowed.key);
                 known
                     && invitation
                         .name
                         .as_ref()
                         .is_none_or(|name| *name == allowed.name)
-            };
-            return match now.iter().find(is_new) {
+            }) {
                 Some(Allowed { name, key, .. }) => {
                     let shown = list.display();
                     print::line(format_args!(

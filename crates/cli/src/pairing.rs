@@ -77,15 +77,14 @@ impl PairArguments {
 
     /// Returns a file: the one that is named, or with `--pair` the usual one.
     pub(crate) fn or_usual(&self, named: Option<&Path>, name: &str) -> Option<PathBuf> {
-        let usual = || {
+        named.map(Path::to_owned).or_else(|| {
             let folder = if self.is_asked() {
                 usual_folder()
             } else {
                 None
             };
             folder.map(|folder| folder.join(name))
-        };
-        named.map(Path::to_owned).or_else(usual)
+        })
     }
 
     /// Makes the list of peers if there is none, and it is wished by `--pair` or is to be in the

@@ -98,12 +98,15 @@ impl fmt::Display for PathProblem {
 
 /// Returns the lines for problems: one for all paths without an answer, one for each other problem.
 pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
-    let is_no_answer = |reported: &&PathProblem| reported.problem == Problem::NoAnswer;
-    let (no_answer, others): (Vec<_>, Vec<_>) = problems.iter().partition(is_no_answer);
+    let (no_answer, others): (Vec<_>, Vec<_>) = problems
+        .iter()
+        .partition(|reported| reported.problem == Problem::NoAnswer);
     let mut lines: Vec<String> = others.into_iter().map(PathProblem::to_string).collect();
     if !no_answer.is_empty() {
-        let path = |reported: &PathProblem| format!("path {} ({})", reported.path, reported.name);
-        let paths: Vec<_> = no_answer.into_iter().map(path).collect();
+        let paths: Vec<_> = no_answer
+            .into_iter()
+            .map(|reported| format!("path {} ({})", reported.path, reported.name))
+            .collect();
         lines.push(format!("{}: {NO_ANSWER}", paths.join(", ")));
     }
     lines
@@ -149,19 +152,24 @@ impl PathWatch {
     /// Returns the present paths, once, if the first handshake has no answer for a long time.
     pub(crate) fn without_answer(&mut self, now: Instant, names: &[String]) -> Vec<PathProblem> {
         let since = *self.asked_since.get_or_insert(now);
-        let is_there = |(path, _): &(usize, &String)| !self.absent.contains(path);
-        let there: Vec<_> = names.iter().enumerate().filter(is_there).collect();
+        let there: Vec<_> = names
+            .iter()
+            .enumerate()
+            .filter(|(path, _)| !self.absent.contains(path))
+            .collect();
         if now < since + PATIENCE || there.is_empty() || self.is_no_answer_reported {
             return Vec::new();
         }
         self.is_no_answer_reported = true;
-        let problem = |(path, name): (usize, &String)| PathProblem {
-            path,
-            name: name.clone(),
-            problem: Problem::NoAnswer,
-            is_filter_strict: false,
-        };
-        there.into_iter().map(problem).collect()
+        there
+            .into_iter()
+            .map(|(path, name)| PathProblem {
+                path,
+                name: name.clone(),
+                problem: Problem::NoAnswer,
+                is_filter_strict: false,
+            })
+            .collect()
     }
 
     /// Returns new problems; each is reported once per path.
@@ -172,16 +180,18 @@ impl PathWatch {
         names: &[String],
     ) -> Vec<PathProblem> {
         let found = self.find(now, seen);
-        let problem = |(path, problem): (usize, Problem)| {
-            let name = names.get(path).cloned().unwrap_or_default();
-            PathProblem {
-                path,
-                is_filter_strict: is_filter_strict(Path::new(SYSCTL), &name),
-                name,
-                problem,
-            }
-        };
-        found.into_iter().map(problem).collect()
+        found
+            .into_iter()
+            .map(|(path, problem)| {
+                let name = names.get(path).cloned().unwrap_or_default();
+                PathProblem {
+                    path,
+                    is_filter_strict: is_filter_strict(Path::new(SYSCTL), &name),
+                    name,
+                    problem,
+                }
+            })
+            .collect()
     }
 
     fn find(&mut self, now: Instant, seen: &Snapshot) -> Vec<(usize, Problem)> {
@@ -190,8 +200,10 @@ impl PathWatch {
         for (watched, path) in self.paths.iter_mut().zip(&seen.paths) {
             watched.see(now, path);
         }
-        let is_heard = |path: &Watched| path.heard_at.is_some_and(|at| now <= at + HEARD_WITHIN);
-        let is_any_heard = self.paths.iter().any(is_heard);
+        let is_any_heard = self
+            .paths
+            .iter()
+            .any(|path| path.heard_at.is_some_and(|at| now <= at + HEARD_WITHIN));
         let paths = self.paths.iter_mut().zip(&seen.paths).enumerate();
         let found = paths.filter_map(|(index, (watched, path))| {
             let problem = watched.problem(now, path, is_any_heard)?;
@@ -326,8 +338,7 @@ mod tests {
     fn silence_of_all_paths_and_of_one_that_was_heard_is_no_such_problem() {
         assert_eq!(Bed::new().run(20, |_| {}), [], "the receiver has gone");
         let mut bed = Bed::new();
-        let all = |paths: &mut [PathSnapshot]| paths.iter_mut().for_each(hear);
-        assert_eq!(bed.run(2, all), []);
+        assert_eq!(bed.run(2, |paths| paths.iter_mut().for_each(hear)), []);
         assert_eq!(bed.run(20, |paths| hear(&mut paths[0])), [], "an outage");
     }
 

@@ -205,14 +205,17 @@ impl PathArguments {
     pub(crate) fn changes(&self) -> anyhow::Result<Vec<PathChange>> {
         self.via_set()?;
         let limit = |limit: Option<String>| Some(limit.unwrap_or_else(|| "none".to_owned()));
-        let change = |argument: &ViaArgument| PathChange {
-            path: argument.via.to_string(),
-            metered: Some(argument.options.is_metered),
-            cap: limit(argument.cap.map(|ByteCount(bytes)| format!("{bytes}B"))),
-            max: limit(argument.options.max_rate.map(|rate| rate.to_string())),
-            ..PathChange::default()
-        };
-        Ok(self.via.iter().map(change).collect())
+        Ok(self
+            .via
+            .iter()
+            .map(|argument| PathChange {
+                path: argument.via.to_string(),
+                metered: Some(argument.options.is_metered),
+                cap: limit(argument.cap.map(|ByteCount(bytes)| format!("{bytes}B"))),
+                max: limit(argument.options.max_rate.map(|rate| rate.to_string())),
+                ..PathChange::default()
+            })
+            .collect())
     }
 
     /// Returns the values of --to.

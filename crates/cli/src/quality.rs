@@ -93,8 +93,11 @@ fn compare(source: &Path, received: &Path) -> anyhow::Result<Report> {
     let (source, received) = (Film::scan(source)?, Film::scan(received)?);
     let ranks = source.ranks()?;
     let alignment = align(&source.marks, &received.marks);
-    let place = |of: &Option<usize>| of.map(|index| ranks[index]);
-    let received_ranks: Vec<Option<usize>> = alignment.source_of.iter().map(place).collect();
+    let received_ranks: Vec<Option<usize>> = alignment
+        .source_of
+        .iter()
+        .map(|of| of.map(|index| ranks[index]))
+        .collect();
     let mut is_received = vec![false; ranks.len()];
     for rank in received_ranks.iter().flatten() {
         is_received[*rank] = true;

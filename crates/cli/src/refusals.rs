@@ -80,8 +80,9 @@ mod tests {
     fn each_reason_has_a_line_and_floods_have_no_more() {
         let mut lines = RefusalLines::default();
         let mut line = |seconds, refused_sender: &RefusedSender| {
-            let no_place = |_: &PublicKey| "another sender has the output".to_owned();
-            lines.line(Instant::from_secs(seconds), refused_sender, no_place)
+            lines.line(Instant::from_secs(seconds), refused_sender, |_| {
+                "another sender has the output".to_owned()
+            })
         };
         let key = || SecretKey::generate().public_key();
         let (peer, from) = (key(), "192.0.2.1:7000".parse().unwrap());

@@ -44,11 +44,19 @@ impl ReturnFeed {
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
         let writer = std::thread::Builder::new().name("return".to_owned());
         let writer = writer.spawn(move || {
-            let report = |event: OutputEvent| match event {
-                OutputEvent::Failed { .. } => print::warn(event),
-                OutputEvent::Resumed { .. } => print::note(format_args!("output {name} {event}")),
-            };
-            let written = write(&queue, playout, &mut output, &clock, &stop, report);
+            let written = write(
+                &queue,
+                playout,
+                &mut output,
+                &clock,
+                &stop,
+                |event| match event {
+                    OutputEvent::Failed { .. } => print::warn(event),
+                    OutputEvent::Resumed { .. } => {
+                        print::note(format_args!("output {name} {event}"))
+                    }
+                },
+            );
             written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
         });
         Ok(ReturnFeed {

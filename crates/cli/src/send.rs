@@ -313,17 +313,20 @@ impl Arguments {
 fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
-        let look = |sender: Arc<Sender>| {
-            let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
-            Look {
-                name: STREAM.to_owned(),
-                path_names,
-                snapshot,
-                foreign: None,
-                flows: Vec::new(),
-            }
-        };
-        sender.upgrade().map(look).into_iter().collect()
+        sender
+            .upgrade()
+            .map(|sender| {
+                let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
+                Look {
+                    name: STREAM.to_owned(),
+                    path_names,
+                    snapshot,
+                    foreign: None,
+                    flows: Vec::new(),
+                }
+            })
+            .into_iter()
+            .collect()
     }
 }
 
@@ -387,20 +390,24 @@ impl Session<'_> {
             let feeder = scope.spawn(move || {
                 let mut feeder = Feeder::new(sender, &outbox);
                 let mut old = StaleFrames::default();
-                let wanted = || Wanted {
-                    bitrate: sender.target_bitrate(),
-                    is_key: is_key_wanted.swap(false, Ordering::Relaxed),
-                };
                 let latency = || sender.snapshot().latency.unwrap_or(frame_lifetime);
-                let longest = || longest_growth(latency());
-                let ran = input.run_in_parts(&clock, &stop, longest, wanted, |part, at| {
-                    if feeder.is_between_units() {
-                        let age = clock.now().saturating_since(at);
-                        let warning = old.on_frame(age, latency);
-                        warning.into_iter().for_each(print::warn);
-                    }
-                    feeder.take(part, at)
-                });
+                let ran = input.run_in_parts(
+                    &clock,
+                    &stop,
+                    || longest_growth(latency()),
+                    || Wanted {
+                        bitrate: sender.target_bitrate(),
+                        is_key: is_key_wanted.swap(false, Ordering::Relaxed),
+                    },
+                    |part, at| {
+                        if feeder.is_between_units() {
+                            let age = clock.now().saturating_since(at);
+                            let warning = old.on_frame(age, latency);
+                            warning.into_iter().for_each(print::warn);
+                        }
+                        feeder.take(part, at)
+                    },
+                );
                 let fed = feeder.finish();
                 // The session ends with its input.
                 sender.close();

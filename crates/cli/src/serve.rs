@@ -347,17 +347,19 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
     let server = Arc::downgrade(server);
     move || {
         let seen = server.upgrade().map(|server| server.snapshots());
-        let look = |snapshot: Snapshot| Look {
-            name: match (snapshot.session_kind, snapshot.peer) {
-                (Some(session_kind), Some(peer)) => session_name(session_kind, &peer),
-                _ => String::new(),
-            },
-            path_names: Vec::new(),
-            snapshot,
-            foreign: None,
-            flows: Vec::new(),
-        };
-        seen.unwrap_or_default().into_iter().map(look).collect()
+        seen.unwrap_or_default()
+            .into_iter()
+            .map(|snapshot| Look {
+                name: match (snapshot.session_kind, snapshot.peer) {
+                    (Some(session_kind), Some(peer)) => session_name(session_kind, &peer),
+                    _ => String::new(),
+                },
+                path_names: Vec::new(),
+                snapshot,
+                foreign: None,
+                flows: Vec::new(),
+            })
+            .collect()
     }
 }
 
@@ -413,8 +415,7 @@ fn watch(
         let lateness = server.lateness().max(stop.lateness(clock));
         slowness.watch(now, lateness, doors.observation, "serve");
         for asked in server.take_refused_senders() {
-            let no_place = |_: &PublicKey| "all places are taken".to_owned();
-            let line = refusal_lines.line(now, &asked, no_place);
+            let line = refusal_lines.line(now, &asked, |_| "all places are taken".to_owned());
             line.into_iter().for_each(print::warn);
         }
         service::turn(now, stop.is_stopped());
@@ -428,10 +429,9 @@ fn watch(
         }
         let snapshots = server.snapshots();
         for ((peer, session_kind), meter) in due {
-            let is_it = |seen: &&Snapshot| {
-                (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind))
-            };
-            let snapshot = snapshots.iter().find(is_it);
+            let snapshot = snapshots
+                .iter()
+                .find(|seen| (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind)));
             if let Some(snapshot) = snapshot {
                 print::note(meter.line(end, snapshot.clone(), &[]));
             }

@@ -46,8 +46,9 @@ mod tests {
         let mut stale = StaleFrames::default();
         let mut warnings = Vec::new();
         let mut hand_over = |age: u64, latency: u64| {
-            let latency = || Duration::from_millis(latency);
-            warnings.extend(stale.on_frame(Duration::from_millis(age), latency));
+            warnings.extend(stale.on_frame(Duration::from_millis(age), || {
+                Duration::from_millis(latency)
+            }));
         };
         // After a stop of 20 s all frames are read together, and the latest ones are not too old.
         for number in 0..500 {

@@ -177,11 +177,13 @@ fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCount
 /// Returns the shares of the reasons in all bytes sent; `None` if there are none.
 fn reason_shares(reasons: &ReasonCounts) -> Option<String> {
     let total = reasons.sum(|_| true).bytes;
-    let share = |(reason, count): (SendReason, ReasonCount)| {
-        let percent = count.bytes as f64 * 100.0 / total as f64;
-        format!("{reason} {percent:.1} %")
-    };
-    let shares: Vec<String> = reasons.iter().map(share).collect();
+    let shares: Vec<String> = reasons
+        .iter()
+        .map(|(reason, count)| {
+            let percent = count.bytes as f64 * 100.0 / total as f64;
+            format!("{reason} {percent:.1} %")
+        })
+        .collect();
     (total > 0).then(|| shares.join(", "))
 }
 

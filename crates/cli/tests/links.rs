@@ -55,8 +55,10 @@ fn anchors(text: &str) -> BTreeSet<String> {
         if !(1..=6).contains(&level) || !heading.starts_with(' ') {
             continue;
         }
-        let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
-        let slug: String = shown(heading.trim()).chars().filter(kept).collect();
+        let slug: String = shown(heading.trim())
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .collect();
         let slug = slug.to_lowercase().replace(' ', "-");
         let count = counts.entry(slug.clone()).or_default();
         let repeated = format!("{slug}-{count}");

@@ -170,15 +170,15 @@ fn wording_only_becomes_plainer() {
     }
     let counts = |text: &str| -> Vec<(String, u64, u64)> {
         let rows = text.lines().filter(|line| !line.starts_with('#'));
-        let row = |line: &str| {
+        rows.map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             (
                 words[0].to_owned(),
                 words[1].parse().unwrap(),
                 words[2].parse().unwrap(),
             )
-        };
-        rows.map(row).collect()
+        })
+        .collect()
     };
     for (limit, now) in counts(LIMITS).into_iter().zip(counts(&found)) {
         assert_eq!(limit.0, now.0, "prose.txt becomes:\n{found}");

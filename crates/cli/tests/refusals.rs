@@ -197,10 +197,12 @@ fn a_secret_that_a_container_mounts_comes_by_standard_input_or_as_a_credential()
         shown_key(&bed, 0o444, "/dev/stdin", |_| {}),
         Ok(key.clone())
     );
-    let as_credential = |command: &mut Command| {
-        command.env("CREDENTIALS_DIRECTORY", &folder);
-    };
-    assert_eq!(shown_key(&bed, 0o440, &path, as_credential), Ok(key));
+    assert_eq!(
+        shown_key(&bed, 0o440, &path, |command| {
+            command.env("CREDENTIALS_DIRECTORY", &folder);
+        }),
+        Ok(key)
+    );
     assert!(shown_key(&bed, 0o440, &path, |_| {}).is_err());
 }
 

@@ -34,8 +34,10 @@ fn sources() -> impl Iterator<Item = (String, String)> {
 }
 
 fn test_count(text: &str) -> usize {
-    let is_test = |line: &&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    text.lines().map(str::trim).filter(is_test).count()
+    text.lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+        .count()
 }
 
 /// Returns the part of a file that is compiled for tests alone, if it is in this file.

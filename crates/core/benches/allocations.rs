@@ -297,8 +297,12 @@ impl Bed {
             };
             self.packets += u64::from(side == 0 && self.is_counting);
             self.launched += u64::from(side == 0);
-            let is_lost = |every| side == 0 && self.launched.is_multiple_of(every);
-            if self.is_out(path) || self.session.loses_every.is_some_and(is_lost) {
+            if self.is_out(path)
+                || self
+                    .session
+                    .loses_every
+                    .is_some_and(|every| side == 0 && self.launched.is_multiple_of(every))
+            {
                 bytes.clear();
                 self.spare.push(bytes);
                 continue;

@@ -140,8 +140,7 @@ impl Recovery {
 
     /// Returns whether any packet other than probes is neither acknowledged nor declared lost.
     pub(crate) fn has_outstanding_content(&self) -> bool {
-        let is_content = |packet: SentPacket| !packet.content.is_probe();
-        self.outstanding().any(is_content)
+        self.outstanding().any(|packet| !packet.content.is_probe())
     }
 
     /// Sets the number of bytes that duplicate acknowledgements have taken out of flight.
@@ -457,8 +456,8 @@ impl Recovery {
             });
         if is_by_report && self.trusts_report_times {
             let is_missing = |packet: &SentPacket| self.reordering.is_missing(packet);
-            let on_lost = |packet: &SentPacket| digest.lost.push(*packet);
-            self.sent.declare_missing(is_missing, on_lost);
+            self.sent
+                .declare_missing(is_missing, |packet| digest.lost.push(*packet));
         }
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
@@ -489,10 +488,11 @@ impl Recovery {
             }
             let carried = mtu.carried();
             let is_probe = |packet: &SentPacket| packet.content == PacketContent::MtuProbe;
-            let is_too_large = |packet: &mut SentPacket| packet.bytes > carried || is_probe(packet);
-            digest
-                .too_large
-                .extend(digest.lost.extract_if(.., is_too_large));
+            digest.too_large.extend(
+                digest
+                    .lost
+                    .extract_if(.., |packet| packet.bytes > carried || is_probe(packet)),
+            );
         }
         let lost_bytes = digest
             .lost

@@ -43,8 +43,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn computes(file: &Path) -> bool {
     let text = fs::read_to_string(file).unwrap();
     let code = text.split("#[cfg(test)]").next().unwrap();
-    let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    let mut lines = code.lines().filter(is_code);
+    let mut lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
     lines.any(|line| ESTIMATES.iter().any(|estimate| line.contains(estimate)))
 }
 

@@ -43,9 +43,14 @@ fn departures() -> (f64, f64, bool) {
         .filter(|at| *at >= captured_at)
         .collect();
     let after = |at: Option<&Instant>| (*at.unwrap() - captured_at).as_millis_f64();
-    let is_reported = |event: &Event| matches!(event, Event::FrameDropped { .. });
     let is_whole = network.received.len() == 11;
-    assert_eq!(network.dropped.iter().any(is_reported), !is_whole);
+    assert_eq!(
+        network
+            .dropped
+            .iter()
+            .any(|event| matches!(event, Event::FrameDropped { .. })),
+        !is_whole
+    );
     (
         after(departures.first()),
         after(departures.last()),

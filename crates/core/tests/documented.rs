@@ -183,8 +183,10 @@ fn a_report_is_handled_in_the_order_of_the_document() {
 fn two_pages_have_the_behaviour_of_a_session() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("../../docs/algorithms.md")).unwrap();
-    let has_letters = |word: &&str| word.contains(char::is_alphanumeric);
-    let words = text.split_whitespace().filter(has_letters).count();
+    let words = text
+        .split_whitespace()
+        .filter(|word| word.contains(char::is_alphanumeric))
+        .count();
     assert!(words <= 1_400, "{words} words are more than two pages");
     for page in ["session-rules.md", "path-rules.md"] {
         let details = fs::read_to_string(root.join("../../docs").join(page)).unwrap();

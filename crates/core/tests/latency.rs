@@ -47,10 +47,10 @@ fn run(latency: Duration, agreed: Agreed) -> Network {
 
 /// Returns the silence after which the failed path was suspected.
 fn silence_timeout(network: &Network) -> Duration {
-    let is_suspicion = |(at, id, state): &&(Instant, PathId, PathState)| {
-        *at > FAILS_AT && *id == PathId(0) && *state == PathState::Suspect
-    };
-    let suspicion = network.path_states.iter().find(is_suspicion);
+    let suspicion = network
+        .path_states
+        .iter()
+        .find(|(at, id, state)| *at > FAILS_AT && *id == PathId(0) && *state == PathState::Suspect);
     suspicion
         .unwrap_or_else(|| panic!("it is suspected: {:?}", network.path_states))
         .0

@@ -81,8 +81,10 @@ fn a_path_is_never_sent_on_faster_than_allowed() {
     let allowed = limit.bytes_in(Duration::from_secs(1));
     let carried: Vec<u64> = (0..5).map(|_| stream(&mut network, 1)).collect();
     // A packet and a report more may fall into a second.
-    let is_within = |bytes: &u64| *bytes <= allowed + 4_000;
-    assert!(carried.iter().all(is_within), "{carried:?} of {allowed} B");
+    assert!(
+        carried.iter().all(|bytes| *bytes <= allowed + 4_000),
+        "{carried:?} of {allowed} B"
+    );
     assert!(
         carried.iter().max().unwrap() * 2 > allowed,
         "{carried:?} of {allowed} B"

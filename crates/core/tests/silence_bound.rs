@@ -95,8 +95,7 @@ fn check_bound<C: Load>(network: &Network<C>, name: &str) -> Result<(), String> 
     let bound = before * 5 / 4 + path_count * QUESTION_BYTES + PACKET_BYTES;
     let reasons = |reason: &SendReason| {
         let sent = network.left.iter();
-        let is_it = |sent: &&(Instant, u64, SendReason)| sent.0 >= worst_at && sent.2 == *reason;
-        sent.filter(is_it)
+        sent.filter(|sent| sent.0 >= worst_at && sent.2 == *reason)
             .filter(|sent| sent.0 < worst_at + SPAN)
             .count()
     };
@@ -209,13 +208,17 @@ impl Draw {
 /// copies have left that the last sign of life released, or that were saved up before an answer was
 /// missed.
 fn check_beside_media(network: &Network, path_rtt: Duration) -> Result<(), String> {
-    let is_beside = |sent: &&(Instant, u64, SendReason)| {
-        !matches!(
-            sent.2,
-            SendReason::New | SendReason::Duplicate | SendReason::Repair
-        )
-    };
-    let beside = network.left.iter().filter(is_beside).copied().collect();
+    let beside = network
+        .left
+        .iter()
+        .filter(|sent| {
+            !matches!(
+                sent.2,
+                SendReason::New | SendReason::Duplicate | SendReason::Repair
+            )
+        })
+        .copied()
+        .collect();
     let since = network.heard_at + Duration::from_millis(60) + path_rtt;
     let (bytes, worst_at) = busiest(&beside, since, NEVER);
     let media = MEDIA_RATE.bytes_in(SPAN);

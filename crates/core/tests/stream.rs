@@ -132,8 +132,12 @@ fn full_packets_have_one_size_and_acknowledgements_without_ranges_ten_bytes() {
     );
     let size = SEGMENT as u64 + 10 + OVERHEAD_BYTES;
     assert!(network.sent.iter().all(|(_, bytes)| *bytes == size));
-    let is_short = |(_, bytes): &(Instant, u64)| *bytes == 10 + OVERHEAD_BYTES;
-    assert!(network.answered.iter().all(is_short));
+    assert!(
+        network
+            .answered
+            .iter()
+            .all(|(_, bytes)| *bytes == 10 + OVERHEAD_BYTES)
+    );
 }
 
 #[test]

@@ -216,15 +216,18 @@ fn a_controller_is_shown_the_paths_if_it_looks_at_them() {
     let shown_if = |looks_at_paths, path_count| {
         let shown = Arc::new(AtomicUsize::new(0));
         let of_all = shown.clone();
-        let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
-            Box::new(Constant {
-                is_given_up: false,
-                looks_at_paths,
-                shown: of_all.clone(),
-            })
-        };
         let config = Config {
-            controller: Controller::new("constant", RateKind::Bandwidth, build),
+            controller: Controller::new(
+                "constant",
+                RateKind::Bandwidth,
+                move |_| -> Box<dyn CongestionController> {
+                    Box::new(Constant {
+                        is_given_up: false,
+                        looks_at_paths,
+                        shown: of_all.clone(),
+                    })
+                },
+            ),
             ..config("min-cost")
         };
         let mut network = network(config, vec![TestPath::new(8, 20); path_count]);
@@ -238,17 +241,20 @@ fn a_controller_is_shown_the_paths_if_it_looks_at_them() {
 #[test]
 fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
     let built = AtomicUsize::new(0);
-    let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
-        // Each path is added at the sender and at the receiver: the sender's second.
-        let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 2;
-        Box::new(Constant {
-            is_given_up,
-            looks_at_paths: false,
-            shown: Arc::default(),
-        })
-    };
     let config = Config {
-        controller: Controller::new("constant", RateKind::Bandwidth, build),
+        controller: Controller::new(
+            "constant",
+            RateKind::Bandwidth,
+            move |_| -> Box<dyn CongestionController> {
+                // Each path is added at the sender and at the receiver: the sender's second.
+                let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 2;
+                Box::new(Constant {
+                    is_given_up,
+                    looks_at_paths: false,
+                    shown: Arc::default(),
+                })
+            },
+        ),
         ..config("min-cost")
     };
     let outage = (Instant::from_secs(2), Instant::from_secs(4));
@@ -405,9 +411,10 @@ impl Scheduler for Asking {
 fn schedulers_are_told_what_the_application_has_yet_to_write() {
     let counter = Arc::new(AtomicUsize::new(0));
     let kept = counter.clone();
-    let scheduler = move || Box::new(Asking(kept.clone())) as Box<dyn Scheduler>;
     let config = Config {
-        scheduler: SchedulerFactory::new("asking", scheduler),
+        scheduler: SchedulerFactory::new("asking", move || {
+            Box::new(Asking(kept.clone())) as Box<dyn Scheduler>
+        }),
         ..config("min-cost")
     };
     let mut network = network(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
@@ -449,9 +456,10 @@ impl Scheduler for Counting {
 fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
-    let scheduler = move || Box::new(Counting(counted.clone())) as Box<dyn Scheduler>;
     let config = Config {
-        scheduler: SchedulerFactory::new("counting", scheduler),
+        scheduler: SchedulerFactory::new("counting", move || {
+            Box::new(Counting(counted.clone())) as Box<dyn Scheduler>
+        }),
         ..config("spd")
     };
     let mut network = network(config, near_and_far());
@@ -477,12 +485,12 @@ impl Scheduler for Unschedulable {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        let is_full = |path: &PathView| path.sendable_bytes == 0 && path.bytes_in_flight > 0;
-        let is_unschedulable = paths.iter().all(is_full);
+        let is_unschedulable = paths
+            .iter()
+            .all(|path| path.sendable_bytes == 0 && path.bytes_in_flight > 0);
         self.count
             .fetch_add(usize::from(is_unschedulable), Ordering::Relaxed);
-        let has_room = |path: &&PathView| path.sendable_bytes > 0;
-        let rooms = paths.iter().filter(has_room);
+        let rooms = paths.iter().filter(|path| path.sendable_bytes > 0);
         out.extend(
             rooms
                 .zip(queue.iter())
@@ -503,12 +511,11 @@ fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
     let run = |needs_room| {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
-        let scheduler = move || -> Box<dyn Scheduler> {
-            let count = counted.clone();
-            Box::new(Unschedulable { count, needs_room })
-        };
         let config = Config {
-            scheduler: SchedulerFactory::new("in-vain", scheduler),
+            scheduler: SchedulerFactory::new("in-vain", move || -> Box<dyn Scheduler> {
+                let count = counted.clone();
+                Box::new(Unschedulable { count, needs_room })
+            }),
             controller: support::controller("bbr3"),
             ..config("spd")
         };

@@ -424,8 +424,10 @@ fn invariants_hold_after_every_call_of_random_sessions() {
     }
     eprintln!("{check_count} checks; sent: {reasons:?}");
     if count >= DEFAULT_SEEDS {
-        let never = |reason: &SendReason| reasons.of(*reason).packets == 0;
-        let missing: Vec<_> = SendReason::ALL.into_iter().filter(never).collect();
+        let missing: Vec<_> = SendReason::ALL
+            .into_iter()
+            .filter(|reason| reasons.of(*reason).packets == 0)
+            .collect();
         assert_eq!(missing, [], "the swarm reaches every reason");
     }
 }

@@ -95,8 +95,9 @@ impl BlockingFile {
         let is_pipe = file
             .metadata()
             .is_ok_and(|metadata| pipes::is_fifo(&metadata));
-        let reopen_pipe = || pipes::reopen_standard_output().ok().map(of_pipe);
-        let reopened = is_pipe.then(reopen_pipe).flatten();
+        let reopened = is_pipe
+            .then(|| pipes::reopen_standard_output().ok().map(of_pipe))
+            .flatten();
         Ok(reopened.unwrap_or_else(|| BlockingFile::of(file)))
     }
 

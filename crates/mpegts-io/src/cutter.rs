@@ -101,8 +101,11 @@ impl Cutter {
         if bytes.is_empty() {
             return Ok(());
         }
-        let is_later = |dates: &Dates| came_at > dates.came_at + SAME_TIME;
-        if self.dates.as_ref().is_some_and(is_later) {
+        if self
+            .dates
+            .as_ref()
+            .is_some_and(|dates| came_at > dates.came_at + SAME_TIME)
+        {
             self.date_complete()?;
         }
         if let Some(dates) = &mut self.dates {

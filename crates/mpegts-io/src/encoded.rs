@@ -218,8 +218,11 @@ impl Encoder {
 impl RunningEncoder {
     /// Asks for a picture at which decoding can start.
     fn ask_for_key(&self, now: Instant) {
-        let is_early = |at: Instant| now < at + KEY_INTERVAL;
-        if !self.asked_at.get().is_some_and(is_early) {
+        if !self
+            .asked_at
+            .get()
+            .is_some_and(|at| now < at + KEY_INTERVAL)
+        {
             self.asked_at.set(Some(now));
             // It is read after a restart.
             let _ = self.control.send(br#"{"event":"key-frame"}"#);

@@ -196,8 +196,9 @@ impl Input {
         wanted: impl Fn() -> Wanted,
         mut deliver: impl FnMut(Unit, Instant) -> bool,
     ) -> anyhow::Result<()> {
-        let deliver = |part: Part, at| deliver(part.into_unit(), at);
-        self.run_with(clock, stop, None, wanted, deliver)
+        self.run_with(clock, stop, None, wanted, |part, at| {
+            deliver(part.into_unit(), at)
+        })
     }
 
     /// Hands units of live MPEG-TS to `deliver` in parts, as their bytes come, and others whole. A
@@ -224,10 +225,9 @@ impl Input {
         mut deliver: impl FnMut(Part, Instant) -> bool,
     ) -> anyhow::Result<()> {
         match self.0 {
-            Kind::Camera(camera) => {
-                let deliver = |unit: Unit, at| deliver(unit.into(), at);
-                run_camera(*camera, clock, stop, wanted, deliver)
-            }
+            Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, |unit, at| {
+                deliver(unit.into(), at)
+            }),
             Kind::Stream(stream) => stream.run(clock, stop, growth, deliver),
             Kind::Encoded(encoded) => encoded.run(clock, stop, growth, || wanted().is_key, deliver),
         }

@@ -65,15 +65,16 @@ impl Links {
             if links.iter().any(|link| link.address == new.address) {
                 continue;
             }
-            let is_same_host =
-                |link: &Link| !link.is_there && link.address.ip() == new.address.ip();
-            let place = links.iter().position(is_same_host).or_else(|| {
-                let gone = links.iter().enumerate().filter(|(_, link)| !link.is_there);
-                let oldest = gone.min_by_key(|(_, link)| link.heard_at);
-                oldest
-                    .map(|(at, _)| at)
-                    .filter(|_| links.len() >= MAX_LINKS)
-            });
+            let place = links
+                .iter()
+                .position(|link| !link.is_there && link.address.ip() == new.address.ip())
+                .or_else(|| {
+                    let gone = links.iter().enumerate().filter(|(_, link)| !link.is_there);
+                    let oldest = gone.min_by_key(|(_, link)| link.heard_at);
+                    oldest
+                        .map(|(at, _)| at)
+                        .filter(|_| links.len() >= MAX_LINKS)
+                });
             match place {
                 Some(at) => links[at] = *new,
                 None if links.len() < MAX_LINKS => links.push(*new),

@@ -73,12 +73,14 @@ impl GrowingFrame {
         self.handed_over.push((packet_count, at));
         let mut bytes = self.nulls.push(&part.bytes);
         if part.is_last {
-            let handed_over = || ArrivalTimes::new(&self.handed_over, self.captured_at);
-            let times = part.arrivals.clone().or_else(handed_over);
-            bytes.extend(self.nulls.finish(|room| {
-                let within = |times: ArrivalTimes| times.encoded_within(room);
-                times.map_or_else(Vec::new, within)
-            }));
+            let times = part
+                .arrivals
+                .clone()
+                .or_else(|| ArrivalTimes::new(&self.handed_over, self.captured_at));
+            bytes
+                .extend(self.nulls.finish(|room| {
+                    times.map_or_else(Vec::new, |times| times.encoded_within(room))
+                }));
         }
         bytes
     }

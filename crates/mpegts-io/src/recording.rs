@@ -298,8 +298,9 @@ impl Recording {
 /// start. It is not created again, because it may be the mount point of an unmounted disk.
 fn make_folder(pattern: &Path, path: &Path) -> io::Result<()> {
     let folders = pattern.ancestors().skip(1);
-    let holds_time = |folder: &&Path| folder.to_string_lossy().contains(TIME);
-    let timed_count = folders.take_while(holds_time).count();
+    let timed_count = folders
+        .take_while(|folder| folder.to_string_lossy().contains(TIME))
+        .count();
     let base = path.ancestors().nth(timed_count + 1);
     match path.parent() {
         Some(folder) if timed_count > 0 && base.is_some_and(exists) => {
@@ -323,8 +324,8 @@ fn path_at(path: &Path, time: Timestamp) -> PathBuf {
     if !text.contains(TIME) || !first.exists() {
         return first;
     }
-    let numbered = |number: u32| PathBuf::from(text.replace(TIME, &format!("{time}-{number}")));
-    let mut later = (2..).map(numbered);
+    let mut later =
+        (2..).map(|number| PathBuf::from(text.replace(TIME, &format!("{time}-{number}"))));
     later.find(|path| !path.exists()).unwrap_or(first)
 }
 
@@ -332,9 +333,8 @@ fn path_at(path: &Path, time: Timestamp) -> PathBuf {
 fn unused(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
-    let numbered = |number: u32| path.with_file_name(format!("{stem}-{number}.{extension}"));
     core::iter::once(path.to_owned())
-        .chain((2..).map(numbered))
+        .chain((2..).map(|number| path.with_file_name(format!("{stem}-{number}.{extension}"))))
         .find(|path| !path.exists())
         .unwrap_or_else(|| path.to_owned())
 }

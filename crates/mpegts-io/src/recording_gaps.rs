@@ -170,12 +170,13 @@ mod tests {
     /// Returns the lines without their time.
     fn lines(recording: &Path) -> Vec<String> {
         let text = std::fs::read_to_string(gaps_path(recording)).unwrap();
-        let without_time = |line: &str| {
-            let mut columns: Vec<&str> = line.split(',').collect();
-            columns.remove(2);
-            columns.join(",")
-        };
-        text.lines().map(without_time).collect()
+        text.lines()
+            .map(|line| {
+                let mut columns: Vec<&str> = line.split(',').collect();
+                columns.remove(2);
+                columns.join(",")
+            })
+            .collect()
     }
 
     #[test]

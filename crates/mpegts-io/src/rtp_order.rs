@@ -64,11 +64,10 @@ impl RtpOrder {
             stream.next += 1;
             stream.release_next(take);
         } else if number > stream.next && number - stream.next <= MAX_DROPOUT {
-            let held = || Held {
+            stream.held.entry(number).or_insert_with(|| Held {
                 since: now,
                 payload: payload.to_vec(),
-            };
-            stream.held.entry(number).or_insert_with(held);
+            });
             if stream.held.len() > MAX_HELD {
                 stream.skip(take);
             }

@@ -49,8 +49,10 @@ impl SameUser {
     /// it. Systems other than Linux have no table of sockets: there, every local program is
     /// admitted.
     pub(super) fn admits(&mut self, socket: &UdpSocket, now: Instant, from: SocketAddr) -> bool {
-        let is_known = |(source, until)| source == from && now < until;
-        if self.admitted.is_some_and(is_known) {
+        if self
+            .admitted
+            .is_some_and(|(source, until)| source == from && now < until)
+        {
             return true;
         }
         if !self.is_ours(now, from) {

@@ -69,8 +69,11 @@ impl Senders {
         else {
             return;
         };
-        let is_back = |(other, at): &(Origin, Instant)| origin.is(other) && *at + WINDOW >= now;
-        self.turns = if self.before.iter().any(is_back) {
+        self.turns = if self
+            .before
+            .iter()
+            .any(|(other, at)| origin.is(other) && *at + WINDOW >= now)
+        {
             self.turns.saturating_add(1)
         } else {
             0

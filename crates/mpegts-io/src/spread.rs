@@ -29,17 +29,21 @@ pub(super) fn evenly(
     let least = len.div_ceil(steps).next_multiple_of(PACKET_LEN);
     let step = least.max(PIECE_PACKETS as usize * PACKET_LEN);
     let from = captured_at.saturating_sub(gap);
-    let group = |at: usize| {
-        let share = at as f64 / len as f64;
-        (step.min(len - at), from + gap.mul_f64(share))
-    };
-    (0..len).step_by(step).map(group).collect()
+    (0..len)
+        .step_by(step)
+        .map(|at| {
+            let share = at as f64 / len as f64;
+            (step.min(len - at), from + gap.mul_f64(share))
+        })
+        .collect()
 }
 
 /// Returns the groups of a unit whose packets' arrival times are known.
 pub(super) fn by_arrival(times: &ArrivalTimes, captured_at: Instant) -> VecDeque<(usize, Instant)> {
     let first_at = captured_at.saturating_sub(times.lead());
     let groups = times.groups(STEP, PIECE_PACKETS);
-    let group = |(packets, since_first)| (packets as usize * PACKET_LEN, first_at + since_first);
-    groups.into_iter().map(group).collect()
+    groups
+        .into_iter()
+        .map(|(packets, since_first)| (packets as usize * PACKET_LEN, first_at + since_first))
+        .collect()
 }

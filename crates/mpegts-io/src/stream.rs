@@ -388,12 +388,13 @@ mod tests {
         let stream = Stream::new("loop".into(), source, kind, &first, None).unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let mut dates = Vec::new();
-        let deliver = |_: Part, due_at| {
-            assert!(clock.now() >= due_at, "never before its time");
-            dates.push(due_at);
-            true
-        };
-        stream.run(&clock, &stop, None, deliver).unwrap();
+        stream
+            .run(&clock, &stop, None, |_, due_at| {
+                assert!(clock.now() >= due_at, "never before its time");
+                dates.push(due_at);
+                true
+            })
+            .unwrap();
         assert_eq!(dates.len(), 20);
         for pair in dates.windows(2) {
             let step = pair[1].saturating_since(pair[0]);

@@ -138,9 +138,11 @@ impl Drop for Supervised {
         if let Some(child) = &mut state.child {
             ask_to_end(child);
         }
-        let waits = |state: &mut State| state.child.is_some();
         let grace = GRACE.to_std();
-        let waited = self.shared.bell.wait_timeout_while(state, grace, waits);
+        let waited = self
+            .shared
+            .bell
+            .wait_timeout_while(state, grace, |state| state.child.is_some());
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(child) = &mut state.child {
             let _ = child.kill();
@@ -198,11 +200,10 @@ impl Keeper {
                 self.note(format_args!("{how}; it is started again"));
             }
             let state = self.shared.lock();
-            let goes_on = |state: &mut State| !state.is_over;
             let waited = self
                 .shared
                 .bell
-                .wait_timeout_while(state, wait.to_std(), goes_on);
+                .wait_timeout_while(state, wait.to_std(), |state| !state.is_over);
             drop(waited);
         }
     }

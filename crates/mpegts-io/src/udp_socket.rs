@@ -59,8 +59,9 @@ impl<'a> LocalSide<'a> {
         let interfaces = if_addrs::get_if_addrs().context("cannot list interfaces")?;
         let found = interfaces.iter().find(|found| found.ip() == address);
         let index = found.and_then(|found| found.index);
-        let unknown = || self.unknown(&format!("no interface with the address {address}"));
-        index.ok_or_else(unknown).map(Some)
+        index
+            .ok_or_else(|| self.unknown(&format!("no interface with the address {address}")))
+            .map(Some)
     }
 
     fn unknown(&self, missing: &str) -> anyhow::Error {

@@ -251,11 +251,12 @@ impl UdpUrl {
     pub(super) fn joins_by_default(&self) -> bool {
         let parameters = &self.parameters;
         let is_chosen = parameters.local_address.is_some() || parameters.interface.is_some();
-        let is_group_anywhere = |to: SocketAddr| {
-            let has_scope = matches!(to, SocketAddr::V6(to) if to.scope_id() != 0);
-            to.ip().is_multicast() && !has_scope
-        };
-        !is_chosen && self.before_at.is_none() && self.resolve().is_ok_and(is_group_anywhere)
+        !is_chosen
+            && self.before_at.is_none()
+            && self.resolve().is_ok_and(|to| {
+                let has_scope = matches!(to, SocketAddr::V6(to) if to.scope_id() != 0);
+                to.ip().is_multicast() && !has_scope
+            })
     }
 }
 

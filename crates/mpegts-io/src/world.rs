@@ -59,8 +59,11 @@ impl Bed {
     fn new(seed: u64, lines: &[Line]) -> Bed {
         let world = World::new(seed);
         let (encoder, studio) = (world.machine("encoder"), world.machine("studio"));
-        let attach = |(index, line)| encoder.attach(&format!("line{index}"), line);
-        let lines = lines.iter().enumerate().map(attach).collect();
+        let lines = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| encoder.attach(&format!("line{index}"), line))
+            .collect();
         let studio_line = studio.attach("eth0", &line(100, 1));
         Bed {
             world,
@@ -167,8 +170,12 @@ impl Sink {
     /// Asserts that all packets from `first` to `last` came, once and in order.
     #[track_caller]
     fn assert_whole(&self, first: u32, last: u32) {
-        let of_span = |number: &&u32| (first..=last).contains(*number);
-        let came: Vec<u32> = self.numbers.iter().filter(of_span).copied().collect();
+        let came: Vec<u32> = self
+            .numbers
+            .iter()
+            .filter(|number| (first..=last).contains(*number))
+            .copied()
+            .collect();
         assert_eq!(came, (first..=last).collect::<Vec<u32>>());
     }
 }

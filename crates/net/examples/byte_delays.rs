@@ -89,8 +89,7 @@ fn feed(sender: &Sender, source: Source, grows: bool) -> Vec<(usize, Instant)> {
         written.push((index * PIECE_BYTES, now));
         let bytes = [index as u8; PIECE_BYTES];
         if grows {
-            let begin = || sender.begin(Importance::Reference);
-            let writer = writer.get_or_insert_with(begin);
+            let writer = writer.get_or_insert_with(|| sender.begin(Importance::Reference));
             writer.write(&bytes).expect("a session");
         } else {
             held.extend(bytes);
@@ -126,11 +125,13 @@ fn run(source: Source, grows: bool) {
     sender.finish();
     let arrived = reader.join().expect("it only reads");
     let counts_from = written[0].1 + WARM_UP;
-    let delay = |(offset, at): &(usize, Instant)| {
-        let (_, came_at) = arrived.range(offset + 1..).next()?;
-        (*at >= counts_from).then(|| came_at.saturating_since(*at))
-    };
-    let mut delays: Vec<Duration> = written.iter().filter_map(delay).collect();
+    let mut delays: Vec<Duration> = written
+        .iter()
+        .filter_map(|(offset, at)| {
+            let (_, came_at) = arrived.range(offset + 1..).next()?;
+            (*at >= counts_from).then(|| came_at.saturating_since(*at))
+        })
+        .collect();
     delays.sort_unstable();
     let percentile = |percent: usize| delays[(delays.len() - 1) * percent / 100];
     let media_bytes = (written.len() * PIECE_BYTES) as f64;

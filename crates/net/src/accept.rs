@@ -92,9 +92,10 @@ fn place_of(index: usize, accepted: &Accepted) -> Place<usize, Instant> {
 /// Puts a connection into a free port after the latest one, or into a new port. Returns its index.
 fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted) -> usize {
     let slots = first..ports.len();
-    let is_free = |index: &usize| matches!(ports[*index].tcp(), Tcp::None);
     let after = (latest + 1).max(first)..ports.len();
-    let free = after.chain(slots.clone()).find(is_free);
+    let free = after
+        .chain(slots.clone())
+        .find(|index| matches!(ports[*index].tcp(), Tcp::None));
     let free = free.filter(|_| slots.len() >= MIN_SLOTS);
     let index = free.unwrap_or_else(|| {
         ports.push(Port::vacant());

@@ -215,10 +215,11 @@ impl Events {
     }
 
     fn taken(&self, received: Result<Event, flume::RecvError>) -> Result<Event, SessionOver> {
-        let over = |_| SessionOver {
-            ended: self.ended(),
-        };
-        received.map(|event| self.count(event)).map_err(over)
+        received
+            .map(|event| self.count(event))
+            .map_err(|_| SessionOver {
+                ended: self.ended(),
+            })
     }
 
     fn count(&self, event: Event) -> Event {

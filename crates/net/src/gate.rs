@@ -220,9 +220,10 @@ mod tests {
         let mut gate = Gate::new(Instant::ZERO, 1);
         for second in 0..100 {
             let now = Instant::from_secs(second);
-            let unasked = || unreachable!("no proof is needed");
             assert_eq!(
-                gate.judge(now, address(1), SESSION, unasked),
+                gate.judge(now, address(1), SESSION, || unreachable!(
+                    "no proof is needed"
+                )),
                 Verdict::Admit
             );
         }

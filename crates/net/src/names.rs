@@ -234,8 +234,10 @@ impl Entry {
 
     fn on_addresses(&mut self, addresses: &[SocketAddr]) -> bool {
         let had_failed = core::mem::replace(&mut self.has_failed, false);
-        let was_known = |address: &SocketAddr| self.addresses.contains(address);
-        let is_other = !self.addresses.is_empty() && !addresses.iter().all(was_known);
+        let is_other = !self.addresses.is_empty()
+            && !addresses
+                .iter()
+                .all(|address| self.addresses.contains(address));
         self.addresses = addresses.to_vec();
         had_failed || is_other
     }

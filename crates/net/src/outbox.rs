@@ -167,20 +167,23 @@ mod tests {
         let mut outbox = Outbox::default();
         for &(path, size) in datagrams {
             let path = PathId(path);
-            let write = |bytes: &mut Vec<u8>| {
-                bytes.resize(bytes.len() + size, 0);
-                Some(Transmit {
-                    path,
-                    size,
-                    ecn: Ecn::NotEct,
-                    reason: match size {
-                        PROBE_SIZE => SendReason::MtuProbe,
-                        _ => SendReason::New,
-                    },
-                    fragment: None,
-                })
-            };
-            let added = outbox.add(|_| max_count, write, |_, _| Ok::<_, Infallible>(()));
+            let added = outbox.add(
+                |_| max_count,
+                |bytes| {
+                    bytes.resize(bytes.len() + size, 0);
+                    Some(Transmit {
+                        path,
+                        size,
+                        ecn: Ecn::NotEct,
+                        reason: match size {
+                            PROBE_SIZE => SendReason::MtuProbe,
+                            _ => SendReason::New,
+                        },
+                        fragment: None,
+                    })
+                },
+                |_, _| Ok::<_, Infallible>(()),
+            );
             assert_eq!(added, Ok(true));
         }
         let mut parcels = Vec::new();
@@ -238,18 +241,21 @@ mod tests {
     #[test]
     fn what_cannot_be_sealed_leaves_nothing_behind() {
         let mut outbox = Outbox::default();
-        let write = |bytes: &mut Vec<u8>| {
-            bytes.push(1);
-            Some(Transmit {
-                path: PathId(0),
-                size: 1,
-                ecn: Ecn::NotEct,
-                reason: SendReason::New,
-                fragment: None,
-            })
-        };
         assert_eq!(
-            outbox.add(|_| 64, write, |_, _| Err("used up")),
+            outbox.add(
+                |_| 64,
+                |bytes| {
+                    bytes.push(1);
+                    Some(Transmit {
+                        path: PathId(0),
+                        size: 1,
+                        ecn: Ecn::NotEct,
+                        reason: SendReason::New,
+                        fragment: None,
+                    })
+                },
+                |_, _| Err("used up")
+            ),
             Err("used up")
         );
         assert_eq!(outbox.bytes_count, 0);

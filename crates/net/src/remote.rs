@@ -99,13 +99,13 @@ impl FromStr for Remote {
 /// mistake.
 fn is_host_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
-    let is_label = |label: &str| {
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        (1..=MAX_LABEL_BYTES).contains(&label.len()) && label.bytes().all(is_of_name)
-    };
     let last = name.rsplit('.').next().unwrap_or_default();
     name.len() <= MAX_NAME_BYTES
-        && name.split('.').all(is_label)
+        && name.split('.').all(|label| {
+            let is_of_name =
+                |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+            (1..=MAX_LABEL_BYTES).contains(&label.len()) && label.bytes().all(is_of_name)
+        })
         && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 

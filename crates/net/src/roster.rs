@@ -216,8 +216,8 @@ impl Roster {
             }
         };
         let gone = || first(|entry| entry.gone_since).map(of(Vacancy::Gone));
-        let is_dead = |(since, _): &(Instant, usize)| now >= *since + DEAD_AFTER;
-        let dead = || first(|entry| entry.out_since).filter(is_dead);
+        let dead =
+            || first(|entry| entry.out_since).filter(|(since, _)| now >= *since + DEAD_AFTER);
         self.next_place()
             .or_else(gone)
             .or_else(|| dead().map(of(Vacancy::Silent)))

@@ -228,9 +228,14 @@ impl Route {
         if let Some(search) = &mut self.search {
             return search.hear(now, heard);
         }
-        let is_refused = |(address, until): &(Address, Instant)| *address == from && now < *until;
         let is_new = is_newer || heard.is_copy;
-        if from == self.address || !is_new || self.refused.as_ref().is_some_and(is_refused) {
+        if from == self.address
+            || !is_new
+            || self
+                .refused
+                .as_ref()
+                .is_some_and(|(address, until)| *address == from && now < *until)
+        {
             return;
         }
         match &mut self.trial {

@@ -80,9 +80,10 @@ struct Sources<'a> {
 impl<'a> Sources<'a> {
     fn of(ports: &'a [Port]) -> Self {
         let ports = || ports.iter().enumerate();
-        let socket = |(index, port): (usize, &'a Port)| Some((index, port.socket()?));
         Sources {
-            sockets: ports().filter_map(socket).collect(),
+            sockets: ports()
+                .filter_map(|(index, port)| Some((index, port.socket()?)))
+                .collect(),
             connections: ports()
                 .filter(|(_, port)| port.tcp().polled().is_some())
                 .collect(),

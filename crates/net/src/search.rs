@@ -256,7 +256,9 @@ mod tests {
     fn a_path_of_one_address_never_looks_for_another() {
         let mut search = Search::fixed(v4(1));
         search.on_attempt();
-        let has_route = |_| -> bool { panic!("there is nothing to choose") };
-        assert_eq!(search.next(START, has_route), None);
+        assert_eq!(
+            search.next(START, |_| -> bool { panic!("there is nothing to choose") }),
+            None
+        );
     }
 }

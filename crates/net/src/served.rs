@@ -144,23 +144,22 @@ impl Offer {
         mut make: impl FnMut(&Opening) -> (L, Audience) + Send + 'static,
     ) -> Result<Offer, ConfigError> {
         Endpoint::<L::Content>::new(transport.clone(), Seed(0), Instant::ZERO)?;
-        let begin = move |beginning: Beginning| -> Begun {
-            let (load, audience) = make(&Opening {
-                peer: beginning.peer,
-                index: beginning.session.local_index(),
-                latency: beginning.latency,
-                takes_requests: beginning.takes_requests,
-            });
-            let driver = Driver::new(beginning, load);
-            let driver = driver.expect("the transport's set-up was checked at the start");
-            (Box::new(driver), audience)
-        };
         Ok(Offer {
             session_kind: L::SESSION_KIND,
             transport,
             reassembly_wait: None,
             prepare: L::prepare_server,
-            begin: Box::new(begin),
+            begin: Box::new(move |beginning| -> Begun {
+                let (load, audience) = make(&Opening {
+                    peer: beginning.peer,
+                    index: beginning.session.local_index(),
+                    latency: beginning.latency,
+                    takes_requests: beginning.takes_requests,
+                });
+                let driver = Driver::new(beginning, load);
+                let driver = driver.expect("the transport's set-up was checked at the start");
+                (Box::new(driver), audience)
+            }),
         })
     }
 

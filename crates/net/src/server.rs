@@ -133,8 +133,10 @@ impl ServerConfig {
         ports.extend(self.open_relay()?);
         let mut tcp = None;
         if let Some(address) = self.listen_tcp {
-            let listen_error = |source| StartError::ListenTcp { address, source };
-            let acceptor = self.network.listen_tcp(address).map_err(listen_error)?;
+            let acceptor = self
+                .network
+                .listen_tcp(address)
+                .map_err(|source| StartError::ListenTcp { address, source })?;
             let listener = Listener::new(acceptor);
             tcp = Some(listener.local_addr().map_err(StartError::Runtime)?);
             ports.push(Port::listening(listener));

@@ -185,8 +185,8 @@ impl Via {
             }
         }
         // Connecting a UDP socket only looks up a route.
-        let connect = |socket: std::net::UdpSocket| socket.connect(remote).is_ok();
-        self.open(remote).is_ok_and(connect)
+        self.open(remote)
+            .is_ok_and(|socket| socket.connect(remote).is_ok())
     }
 
     /// Opens a socket that reaches `remote` by this way.
@@ -268,15 +268,17 @@ impl Via {
 /// # Errors
 /// If the operating system does not list them.
 pub fn interfaces(remote: &Remote) -> io::Result<Vec<String>> {
-    let may_reach = |interface: &if_addrs::Interface| match (interface.ip(), remote) {
-        (IpAddr::V4(_), Remote::Address(remote)) => remote.is_ipv4(),
-        (IpAddr::V6(address), Remote::Address(remote)) => {
-            remote.is_ipv6() && (!address.is_unicast_link_local() || is_link_local(*remote))
-        }
-        (IpAddr::V4(_), Remote::Name(_)) => true,
-        (IpAddr::V6(address), Remote::Name(_)) => !address.is_unicast_link_local(),
-    };
-    let found = if_addrs::get_if_addrs()?.into_iter().filter(may_reach);
+    let found =
+        if_addrs::get_if_addrs()?
+            .into_iter()
+            .filter(|interface| match (interface.ip(), remote) {
+                (IpAddr::V4(_), Remote::Address(remote)) => remote.is_ipv4(),
+                (IpAddr::V6(address), Remote::Address(remote)) => {
+                    remote.is_ipv6() && (!address.is_unicast_link_local() || is_link_local(*remote))
+                }
+                (IpAddr::V4(_), Remote::Name(_)) => true,
+                (IpAddr::V6(address), Remote::Name(_)) => !address.is_unicast_link_local(),
+            });
     let mut names: Vec<String> = found.map(|interface| interface.name).collect();
     names.sort();
     names.dedup();
@@ -293,11 +295,10 @@ fn bind_to_interface(
     name: &str,
     remote: SocketAddr,
 ) -> Result<IpAddr, ViaError> {
-    let refused = |source| ViaError::Socket {
+    let interfaces = if_addrs::get_if_addrs().map_err(|source| ViaError::Socket {
         via: Via::Interface(name.to_owned()),
         source,
-    };
-    let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
+    })?;
     // Windows numbers an interface for each family.
     let mut of_family = interfaces
         .iter()

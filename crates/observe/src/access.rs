@@ -36,8 +36,11 @@ impl FromStr for Token {
     /// Reads a token, without spaces around it. Errors do not repeat the text.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) || !text.bytes().all(is_plain) {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len())
+            || !text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        {
             return Err(
                 "expected 16 to 256 letters, digits and -._~, as `openssl rand -hex 16` makes them",
             );
@@ -78,8 +81,10 @@ impl Token {
             .split('&')
             .filter(|part| !part.is_empty())
             .partition(|part| part.starts_with("token="));
-        let is_ours = |part: &&str| self.is(&part.as_bytes()["token=".len()..]);
-        if !tokens.iter().any(is_ours) {
+        if !tokens
+            .iter()
+            .any(|part| self.is(&part.as_bytes()["token=".len()..]))
+        {
             return Access::Denied;
         }
         let path = request.uri().path();

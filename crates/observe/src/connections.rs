@@ -168,8 +168,9 @@ impl<S: Unpin> Watched<S> {
             return written;
         }
         let patience = self.patience;
-        let sleep = || Box::pin(tokio::time::sleep(patience));
-        let overdue = self.overdue.get_or_insert_with(sleep);
+        let overdue = self
+            .overdue
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(overdue.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -18,8 +18,11 @@ impl FromStr for HostName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if !text.is_empty() && text.bytes().all(is_name) {
+        if !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
             Ok(HostName(canonical(text)))
         } else {
             Err("expected a host's name without a port, as camera.example".to_owned())

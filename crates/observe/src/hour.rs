@@ -180,14 +180,15 @@ mod tests {
             sent_rate_bps: rate,
             ..Path::default()
         };
-        let stream = |number: usize| Stream {
-            name: format!("camera-{number}"),
-            paths: vec![path.clone()],
-            ..Stream::default()
-        };
         Status {
             unix_time_s: f64::from(second),
-            streams: (0..stream_count).map(stream).collect(),
+            streams: (0..stream_count)
+                .map(|number| Stream {
+                    name: format!("camera-{number}"),
+                    paths: vec![path.clone()],
+                    ..Stream::default()
+                })
+                .collect(),
             ..Status::default()
         }
     }

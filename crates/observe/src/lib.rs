@@ -327,8 +327,9 @@ impl Opened {
         }
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
         if let Some(stats) = stats.clone() {
-            let listener = move |timed: &stream_event::TimedEvent| stats::write(&stats, timed);
-            shared.listeners.subscribe(listener);
+            shared
+                .listeners
+                .subscribe(move |timed| stats::write(&stats, timed));
         }
         let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
         if let Some(qlog) = qlog.clone() {

@@ -176,11 +176,15 @@ mod tests {
             seen.session.frames_received += 1;
         };
         assert!(bed.run(2, flow).is_empty());
-        let idle = |seen: &mut Snapshot| report(seen, PathState::Active);
-        assert_eq!(bed.run(5, idle), ["source-gone"]);
+        assert_eq!(
+            bed.run(5, |seen| report(seen, PathState::Active)),
+            ["source-gone"]
+        );
         assert_eq!(bed.run(1, flow), ["recovered"]);
-        let dead = |seen: &mut Snapshot| report(seen, PathState::Out);
-        assert_eq!(bed.run(1, dead), ["all-links-down"]);
+        assert_eq!(
+            bed.run(1, |seen| report(seen, PathState::Out)),
+            ["all-links-down"]
+        );
         assert_eq!(bed.run(1, flow), ["recovered"]);
     }
 

@@ -220,8 +220,8 @@ fn write_all<W: Write>(
         flush_at = now + Duration::from_std(FLUSH_INTERVAL);
         waiting.sort_by_key(|(at, _)| *at);
         let is_reopened = reopen.is_due();
-        let settled = |(at, _): &(Instant, Entry)| is_over || is_reopened || *at + SETTLING <= now;
-        let count = waiting.partition_point(settled);
+        let count =
+            waiting.partition_point(|(at, _)| is_over || is_reopened || *at + SETTLING <= now);
         for (_, entry) in waiting.drain(..count) {
             log.entry(entry)?;
         }

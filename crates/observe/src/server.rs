@@ -245,8 +245,11 @@ impl Door {
 
     /// Returns the answer to a request that may not have another one.
     fn refusal<B>(&self, request: &Request<B>) -> Option<Answer> {
-        let has_control = |controls: &Arc<Controls>| controls.has_token(request.headers());
-        if self.controls.as_ref().is_some_and(has_control) {
+        if self
+            .controls
+            .as_ref()
+            .is_some_and(|controls| controls.has_token(request.headers()))
+        {
             return None;
         }
         match self.token.as_ref()?.access(request, self.port) {
@@ -362,8 +365,10 @@ pub fn target_line(seconds: f64, target_bps: u64, media_bps: u64) -> serde_json:
 
 /// Returns the encoder's target in the format of `--target-to`.
 fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
-    let named = |stream: &&Stream| wanted.is_none_or(|wanted| stream.name == wanted);
-    let mut streams = status.streams.iter().filter(named);
+    let mut streams = status
+        .streams
+        .iter()
+        .filter(|stream| wanted.is_none_or(|wanted| stream.name == wanted));
     // Of a tunnel's streams only the datagrams have a target.
     let with_target = streams.clone().find(|stream| stream.target_rate_bps > 0);
     let stream = with_target.or_else(|| streams.next())?;

@@ -21,17 +21,18 @@ struct Turns {
 /// Returns the manager, if there is one.
 fn manager() -> Option<&'static Manager> {
     static MANAGER: OnceLock<Option<Manager>> = OnceLock::new();
-    let found = || {
-        std::env::var_os("NOTIFY_SOCKET")?;
-        // Half of the watchdog's timeout, as sd_watchdog_enabled(3) recommends.
-        let patience = sd_notify::watchdog_enabled();
-        let interval = patience.map(|span| Duration::from_micros(span.as_micros() as u64 / 2));
-        Some(Manager {
-            interval,
-            turns: Mutex::default(),
+    MANAGER
+        .get_or_init(|| {
+            std::env::var_os("NOTIFY_SOCKET")?;
+            // Half of the watchdog's timeout, as sd_watchdog_enabled(3) recommends.
+            let patience = sd_notify::watchdog_enabled();
+            let interval = patience.map(|span| Duration::from_micros(span.as_micros() as u64 / 2));
+            Some(Manager {
+                interval,
+                turns: Mutex::default(),
+            })
         })
-    };
-    MANAGER.get_or_init(found).as_ref()
+        .as_ref()
 }
 
 /// Returns whether there is a service manager.

@@ -68,8 +68,10 @@ impl KeyFrames {
     pub(super) fn on_key_frame(&self, stream: &str, unit: &[u8]) {
         let now = self.clock.now();
         let mut kept = self.lock();
-        let is_wanted = |asked_at: Instant| now.saturating_since(asked_at) < WANTED_FOR;
-        if !kept.asked_at.is_some_and(is_wanted) {
+        if !kept
+            .asked_at
+            .is_some_and(|asked_at| now.saturating_since(asked_at) < WANTED_FOR)
+        {
             kept.of_streams.clear();
             return;
         }
@@ -103,8 +105,10 @@ impl KeyFrames {
         let mut kept = self.lock();
         kept.asked_at = Some(now);
         let key_frame = kept.of_streams.get_mut(stream)?;
-        let is_fresh = |at: Instant| now.saturating_since(at) < FRESH_FOR;
-        if key_frame.drawn_at.is_some_and(is_fresh) {
+        if key_frame
+            .drawn_at
+            .is_some_and(|at| now.saturating_since(at) < FRESH_FOR)
+        {
             return None;
         }
         let unit = key_frame.unit.take()?;

@@ -335,7 +335,6 @@ impl TrackedPath {
         let cap = link.and_then(|link| link.cap);
         let lost = counted.lost_packets;
         let rtt = self.rtt.take();
-        let queueing = |rtt: Spread| (rtt.min - self.least_rtt_s.unwrap_or(rtt.min)).max(0.0);
         let reasons = counted.reasons.iter().map(|(reason, count)| {
             let count = Reason {
                 packets: count.packets,
@@ -353,7 +352,8 @@ impl TrackedPath {
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
             rtt_s: rtt,
-            queueing_delay_s: rtt.map(queueing),
+            queueing_delay_s: rtt
+                .map(|rtt| (rtt.min - self.least_rtt_s.unwrap_or(rtt.min)).max(0.0)),
             loss_ratio: link.map_or(view.risk.loss_ratio, |link| link.loss_ratio),
             bandwidth_bps: bandwidth.bits_per_second(),
             max_rate_bps: max_rate.map(DataRate::bits_per_second),
@@ -393,10 +393,9 @@ fn shares(reasons: &ReasonCounts, before: &ReasonCounts) -> BTreeMap<String, f64
     });
     let total: u64 = sent.iter().map(|(_, bytes)| bytes).sum();
     let occur = sent.into_iter().filter(|(_, bytes)| *bytes > 0);
-    let share = |(reason, bytes): (SendReason, u64)| {
-        (reason.name().to_owned(), bytes as f64 / total as f64)
-    };
-    occur.map(share).collect()
+    occur
+        .map(|(reason, bytes)| (reason.name().to_owned(), bytes as f64 / total as f64))
+        .collect()
 }
 
 fn sent_bytes(path: &PathSnapshot) -> u64 {

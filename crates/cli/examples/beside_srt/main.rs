@@ -168,17 +168,18 @@ fn main() -> std::io::Result<()> {
     let length = Duration::from_secs(seconds.unwrap_or(10));
     let folder = std::env::temp_dir().join(format!("beside-srt-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let sibling = || {
-        Some(
-            std::env::current_exe()
-                .ok()?
-                .parent()?
-                .parent()?
-                .join("anabranch"),
-        )
-    };
     let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
-    let program = program.or_else(sibling).unwrap_or_default();
+    let program = program
+        .or_else(|| {
+            Some(
+                std::env::current_exe()
+                    .ok()?
+                    .parent()?
+                    .parent()?
+                    .join("anabranch"),
+            )
+        })
+        .unwrap_or_default();
     let ours = |has_least_latency, propagation| Transport::Anabranch {
         program: program.clone(),
         folder: folder.clone(),

@@ -85,8 +85,9 @@ fn names_have_limits_and_keys_that_share_them() {
 /// A simple check would take time in proportion to the third power of the number of keys.
 #[test]
 fn a_thousand_keys_of_one_name_are_read_at_once() {
-    let line = |_| format!("{} crew streams=1000\n", key());
-    let text: String = (0..1_000).map(line).collect();
+    let text: String = (0..1_000)
+        .map(|_| format!("{} crew streams=1000\n", key()))
+        .collect();
     let clock = Clock::start();
     let all = of_file("file", &text).unwrap();
     check(Door::Recv, &all).unwrap();

@@ -70,22 +70,29 @@ impl Comparison<'_> {
         let runs = [self.without, self.with];
         let seen = runs.map(|run| run.seen(window(run)));
         row(text, what, seen.each_ref().map(|_| String::new()));
-        let missing = |seen: &FrameStatistics| {
-            let missing = 1.0 - seen.decodable_on_time_ratio.unwrap_or(1.0);
-            format!("{:.0}", missing * seen.captured as f64)
-        };
         row(text, "  pictures on time", seen.each_ref().map(share));
         row(
             text,
             "  late, missing or broken",
-            seen.each_ref().map(missing),
+            seen.each_ref().map(|seen| {
+                let missing = 1.0 - seen.decodable_on_time_ratio.unwrap_or(1.0);
+                format!("{:.0}", missing * seen.captured as f64)
+            }),
         );
         let milliseconds =
             |span: Option<f64>| span.map_or("–".to_owned(), |span| format!("{span:.0} ms"));
-        let delay = |seen: &FrameStatistics| milliseconds(seen.delay_ms.map(|delay| delay.p99));
-        row(text, "  99 % there within", seen.each_ref().map(delay));
-        let gap = |seen: &FrameStatistics| milliseconds(seen.longest_gap_ms);
-        row(text, "  longest still picture", seen.each_ref().map(gap));
+        row(
+            text,
+            "  99 % there within",
+            seen.each_ref()
+                .map(|seen| milliseconds(seen.delay_ms.map(|delay| delay.p99))),
+        );
+        row(
+            text,
+            "  longest still picture",
+            seen.each_ref()
+                .map(|seen| milliseconds(seen.longest_gap_ms)),
+        );
     }
 
     fn write_cost(&self, text: &mut String) {

@@ -66,8 +66,9 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
 
 /// Returns the plan's differences from the scenario.
 fn settings(plan: &Plan, has_outage: bool) -> Vec<String> {
-    let loss = |link| format!("links.{link}.loss={} %", plan.loss_percent);
-    let mut settings: Vec<String> = LINKS.map(loss).into();
+    let mut settings: Vec<String> = LINKS
+        .map(|link| format!("links.{link}.loss={} %", plan.loss_percent))
+        .into();
     settings.push(format!("duration={}", plan.duration));
     settings.push(format!("flows.0.deadline={}", plan.deadline));
     if !has_outage {

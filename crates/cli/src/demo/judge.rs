@@ -66,8 +66,10 @@ pub(super) fn judge(recording: &Recording) -> Vec<Promise> {
 
 /// Returns the number of broken promises.
 pub(super) fn broken_count(promises: &[Promise]) -> usize {
-    let is_broken = |promise: &&Promise| promise.verdict == Verdict::Broken;
-    promises.iter().filter(is_broken).count()
+    promises
+        .iter()
+        .filter(|promise| promise.verdict == Verdict::Broken)
+        .count()
 }
 
 /// Returns the reason why no transport could keep the promises, if there is one. Either the

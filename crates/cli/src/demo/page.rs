@@ -185,16 +185,17 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     fn status() -> Status {
-        let path = |path: usize| Path {
-            path,
-            name: LINKS[path].name.to_owned(),
-            state: "active".to_owned(),
-            ..Path::default()
-        };
         let stream = Stream {
             target_rate_bps: 2_000_000,
             sent_shares: [("new".to_owned(), 1.0)].into(),
-            paths: (0..LINKS.len()).map(path).collect(),
+            paths: (0..LINKS.len())
+                .map(|path| Path {
+                    path,
+                    name: LINKS[path].name.to_owned(),
+                    state: "active".to_owned(),
+                    ..Path::default()
+                })
+                .collect(),
             ..Stream::default()
         };
         Status {

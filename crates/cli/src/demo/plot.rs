@@ -63,8 +63,9 @@ fn layers(recording: &Recording) -> Vec<Line> {
         let at = samples[index].at.as_secs_f64();
         let mut edge = DataRate::ZERO;
         for (path, layer) in layers[..LINKS.len()].iter_mut().enumerate() {
-            let video = |sample: &Sample| sample.received[path].media_bytes;
-            edge += rate(samples, index, RATE_WINDOW, video);
+            edge += rate(samples, index, RATE_WINDOW, |sample| {
+                sample.received[path].media_bytes
+            });
             layer.push((at, edge.megabits_per_second()));
         }
         let all = rate(samples, index, RATE_WINDOW, sum).max(edge);
@@ -88,13 +89,17 @@ fn rates(recording: &Recording) -> Lines {
     let mut lines = layers(recording);
     if recording.source == Source::Camera {
         let samples = recording.samples.iter().step_by(SAMPLES_PER_POINT);
-        let target = |sample: &Sample| {
-            let rate = sample.target_bitrate.megabits_per_second();
-            (sample.at.as_secs_f64(), rate)
-        };
         lines.push(Line {
             colour: Some(TARGET),
-            ..Line::new("target bitrate", samples.map(target).collect())
+            ..Line::new(
+                "target bitrate",
+                samples
+                    .map(|sample| {
+                        let rate = sample.target_bitrate.megabits_per_second();
+                        (sample.at.as_secs_f64(), rate)
+                    })
+                    .collect(),
+            )
         });
     }
     let edges = lines.iter().flat_map(|line| &line.points);
@@ -194,8 +199,11 @@ mod tests {
     #[test]
     fn layers_stack_up_to_all_that_was_received() {
         let layers = layers(&flawless());
-        let last = |line: &Line| line.points.last().expect("points").1;
-        let edges: Vec<f64> = layers.iter().rev().map(last).collect();
+        let edges: Vec<f64> = layers
+            .iter()
+            .rev()
+            .map(|line| line.points.last().expect("points").1)
+            .collect();
         // Each path carries 2,500 bytes of video and 2,700 bytes in all every 20 ms.
         for (edge, expected) in edges.iter().zip([1.0, 2.0, 2.16]) {
             assert!((edge - expected).abs() < 1e-6, "{edges:?}");

@@ -68,8 +68,10 @@ fn the_cameras_pictures_arrive_and_show_their_numbers() {
     let frames = &recording.frames;
     let is_whole = (100..=125).contains(&frames.len());
     assert!(allows(&recording, is_whole), "{}", frames.len());
-    let right = |frame: &&super::super::ledger::FrameRecord| frame.check == Some(Check::Right);
-    let right_count = frames.iter().filter(right).count();
+    let right_count = frames
+        .iter()
+        .filter(|frame| frame.check == Some(Check::Right))
+        .count();
     let are_most_right = right_count * 100 >= frames.len() * 95;
     assert!(allows(&recording, are_most_right), "{right_count}");
     assert!(frames.iter().all(|frame| frame.check != Some(Check::Wrong)));
@@ -105,8 +107,12 @@ fn a_transport_stream_comes_out_as_it_went_in() {
     assert!(recording.ended_at < Instant::from_secs(8), "ends with it");
     assert!(!recording.is_interrupted);
     assert_eq!(recording.frames.len(), 50);
-    let right = |frame: &super::super::ledger::FrameRecord| frame.check == Some(Check::Right);
-    assert!(recording.frames.iter().all(right));
+    assert!(
+        recording
+            .frames
+            .iter()
+            .all(|frame| frame.check == Some(Check::Right))
+    );
     assert!(output == sent, "{} of {}", output.len(), sent.len());
 }
 

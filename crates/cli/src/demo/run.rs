@@ -246,13 +246,15 @@ struct Feed<'a> {
 
 /// Plays the input until it or the film ends.
 fn play(input: Input, feed: &Feed<'_>) -> anyhow::Result<()> {
-    let wanted = || Wanted {
-        bitrate: feed.sender.target_bitrate(),
-        is_key: feed.is_key_wanted.swap(false, Ordering::Relaxed),
-    };
-    input.run(&feed.clock, feed.stop, wanted, |unit, captured_at| {
-        captured_at < feed.end_at && feed.send(unit, captured_at)
-    })
+    input.run(
+        &feed.clock,
+        feed.stop,
+        || Wanted {
+            bitrate: feed.sender.target_bitrate(),
+            is_key: feed.is_key_wanted.swap(false, Ordering::Relaxed),
+        },
+        |unit, captured_at| captured_at < feed.end_at && feed.send(unit, captured_at),
+    )
 }
 
 impl Feed<'_> {

@@ -57,8 +57,10 @@ pub(super) fn addresses(wanted: &[ListenAt], routes: &[&str]) -> anyhow::Result<
         ensure!(is_new, "--listen: two addresses for the route {name:?}");
     }
     let all = routes.iter().enumerate().map(|(index, route)| {
-        let own = |listen: &&ListenAt| listen.route.as_deref() == Some(route);
-        match wanted.iter().find(own) {
+        match wanted
+            .iter()
+            .find(|listen| listen.route.as_deref() == Some(route))
+        {
             Some(listen) => Ok(listen.address),
             None => following(first, index),
         }

@@ -148,8 +148,10 @@ fn folder() -> anyhow::Result<PathBuf> {
     for candidate in &candidates {
         let is_made = make_private_folder(candidate).is_ok();
         // Another user may have made a folder of this name in a folder of all users.
-        let is_own = |found: fs::Metadata| found.is_dir() && found.uid() == user.as_raw();
-        if is_made && fs::symlink_metadata(candidate).is_ok_and(is_own) {
+        if is_made
+            && fs::symlink_metadata(candidate)
+                .is_ok_and(|found| found.is_dir() && found.uid() == user.as_raw())
+        {
             return Ok(candidate.clone());
         }
     }

@@ -119,8 +119,12 @@ impl Desk {
         });
         self.unread.retain(|file| files.contains(file));
         for file in files {
-            let is_held = |offered: &Offered| offered.file.as_ref() == Some(&file);
-            if self.offered.iter().any(is_held) || self.unread.contains(&file) {
+            if self
+                .offered
+                .iter()
+                .any(|offered| offered.file.as_ref() == Some(&file))
+                || self.unread.contains(&file)
+            {
                 continue;
             }
             match Invitation::read(&file) {

@@ -81,11 +81,13 @@ impl Invitation {
         let folder = list.parent().filter(|folder| *folder != Path::new(""));
         let entries = folder.unwrap_or(Path::new(".")).read_dir();
         let entries = entries.into_iter().flatten().flatten();
-        let is_its = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&*prefix)
-        };
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_its).collect();
+        let mut files: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                name.starts_with(&*prefix)
+            })
+            .collect();
         files.sort();
         files
     }

@@ -64,8 +64,10 @@ pub(super) struct Excess {
 impl Excess {
     /// Returns a warning if one is due.
     pub(super) fn line(&mut self, now: Instant, meters: &[FlowMeter]) -> Option<String> {
-        let is_recent = |at: Instant| now.saturating_since(at) < WARNING_INTERVAL;
-        if self.warned_at.is_some_and(is_recent) {
+        if self
+            .warned_at
+            .is_some_and(|at| now.saturating_since(at) < WARNING_INTERVAL)
+        {
             return None;
         }
         self.reported.resize(meters.len(), 0);

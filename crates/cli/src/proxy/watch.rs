@@ -147,7 +147,7 @@ impl Watch {
             )
         });
         let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
-        let look = move || {
+        self.observation = Some(observed.start("proxy", self.clock, move || {
             let looks = looks.iter().filter_map(|(name, look, meters)| {
                 Some(Look {
                     name: (*name).to_owned(),
@@ -158,8 +158,7 @@ impl Watch {
                 })
             });
             looks.collect()
-        };
-        self.observation = Some(observed.start("proxy", self.clock, look)?);
+        })?);
         Ok(())
     }
 
@@ -181,8 +180,11 @@ impl Watch {
                 first = first.or(ended);
             }
             on_look(&self.stop);
-            let is_open = |watched: &&Watched| watched.ended.is_none();
-            let mut open = self.all.iter().filter(is_open).peekable();
+            let mut open = self
+                .all
+                .iter()
+                .filter(|watched| watched.ended.is_none())
+                .peekable();
             if open.peek().is_none() {
                 return first.unwrap_or(Ended::Closed);
             }

@@ -55,8 +55,10 @@ impl Report {
     }
 
     pub(super) fn count(&self, state: State) -> usize {
-        let is_so = |picture: &&Compared| picture.state == state;
-        self.pictures.iter().filter(is_so).count()
+        self.pictures
+            .iter()
+            .filter(|picture| picture.state == state)
+            .count()
     }
 
     fn compared(&self) -> impl Iterator<Item = Fidelity> {
@@ -64,21 +66,22 @@ impl Report {
     }
 
     fn equal_count(&self) -> usize {
-        let is_equal = |of: &Fidelity| of.psnr >= EQUAL_PSNR;
-        self.compared().filter(is_equal).count()
+        self.compared().filter(|of| of.psnr >= EQUAL_PSNR).count()
     }
 
     /// Returns the PSNR of the mean square error over all pictures, in which equal pictures do not
     /// dominate. Returns `None` if all are equal.
     fn overall_psnr(&self) -> Option<f64> {
-        let error = |of: Fidelity| {
-            if of.psnr >= EQUAL_PSNR {
-                0.0
-            } else {
-                PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0)
-            }
-        };
-        let errors: f64 = self.compared().map(error).sum();
+        let errors: f64 = self
+            .compared()
+            .map(|of| {
+                if of.psnr >= EQUAL_PSNR {
+                    0.0
+                } else {
+                    PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0)
+                }
+            })
+            .sum();
         let mean = errors / self.compared().count() as f64;
         (errors > 0.0).then(|| 10.0 * libm::log10(PEAK_SQUARE / mean))
     }

@@ -162,8 +162,10 @@ impl Share {
         };
         self.is_refusing = true;
         self.refused_count += 1;
-        let is_recent = |at: Instant| now.saturating_since(at) < SILENCE;
-        if self.reported_at.is_some_and(is_recent) {
+        if self
+            .reported_at
+            .is_some_and(|at| now.saturating_since(at) < SILENCE)
+        {
             return Err(None);
         }
         self.reported_at = Some(now);

@@ -151,27 +151,31 @@ impl Carrier {
         } = self.settings.clone();
         let mut written = Ok(());
         let mut feed = observation.feed(self.name.as_str());
-        let no_target = || Wanted {
-            bitrate: DataRate::ZERO,
-            is_key: false,
-        };
-        let ran = input.run(&clock, &stop, no_target, |unit, now| {
-            self.bytes += unit.bytes.len() as u64;
-            if self.tally.add(now, unit.bytes.len()) {
-                outputs.begin_session(&self.name, now);
-            }
-            observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);
-            if let Some(feed) = &mut feed {
-                feed.push(&unit.bytes, true);
-            }
-            let piece = Piece {
-                begins_key_frame: unit.importance.is_key(),
-                bytes: unit.bytes,
-                ..Piece::default()
-            };
-            written = outputs.write(piece, &clock, &stop);
-            written.is_ok()
-        });
+        let ran = input.run(
+            &clock,
+            &stop,
+            || Wanted {
+                bitrate: DataRate::ZERO,
+                is_key: false,
+            },
+            |unit, now| {
+                self.bytes += unit.bytes.len() as u64;
+                if self.tally.add(now, unit.bytes.len()) {
+                    outputs.begin_session(&self.name, now);
+                }
+                observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);
+                if let Some(feed) = &mut feed {
+                    feed.push(&unit.bytes, true);
+                }
+                let piece = Piece {
+                    begins_key_frame: unit.importance.is_key(),
+                    bytes: unit.bytes,
+                    ..Piece::default()
+                };
+                written = outputs.write(piece, &clock, &stop);
+                written.is_ok()
+            },
+        );
         let megabytes = self.bytes as f64 / 1e6;
         print::note(format_args!("{self}: {megabytes:.1} MB of MPEG-TS came"));
         written.and(ran).and_then(|()| outputs.check())

@@ -57,8 +57,10 @@ impl Outputs {
             let writer = Writer::open(name, rotation, stream, settings)?;
             set.only = Some(Box::new(writer));
         } else {
-            let open = |name| Lane::open(name, rotation, stream, settings);
-            set.lanes = names.iter().map(open).collect::<anyhow::Result<_>>()?;
+            set.lanes = names
+                .iter()
+                .map(|name| Lane::open(name, rotation, stream, settings))
+                .collect::<anyhow::Result<_>>()?;
         }
         Ok(Outputs(Arc::new(Mutex::new(set))))
     }

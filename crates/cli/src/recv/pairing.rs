@@ -127,8 +127,7 @@ impl Arguments {
         all.extend(phones::sources(&self.phone)?.into_iter().map(Listen::Other));
         let mut sources = Sources::of(all)?;
         if self.pairing.is_asked() {
-            let usual = || LISTEN.to_owned();
-            sources.native.get_or_insert_with(usual);
+            sources.native.get_or_insert_with(|| LISTEN.to_owned());
         }
         Ok(sources)
     }

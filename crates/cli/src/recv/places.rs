@@ -26,8 +26,10 @@ impl Places {
     ) -> Option<StreamName> {
         let all: Vec<StreamName> = (1..=count.max(1)).map(|at| name.in_place(at)).collect();
         let is_its = |place: &&StreamName| self.0.get(*place).is_some_and(|(its, _)| *its == key);
-        let is_free = |place: &&StreamName| !self.0.contains_key(*place);
-        let own = all.iter().find(is_its).or(all.iter().find(is_free));
+        let own = all
+            .iter()
+            .find(is_its)
+            .or(all.iter().find(|place| !self.0.contains_key(*place)));
         // A stream whose session is over but not yet written is taken over.
         let place = own.unwrap_or(&all[0]).clone();
         let (its, open_count) = self.0.entry(place.clone()).or_insert((key, 0));

@@ -162,8 +162,12 @@ impl Studio<'_> {
     fn moves(&self, plan: &Plan) -> anyhow::Result<Vec<Moves>> {
         let of_senders = self.streams.iter().map(|(owner, worker)| {
             let all = self.allowed.all().first();
-            let of_all = || all.map(|allowed| allowed.name.clone());
-            (owner.clone().or_else(of_all), worker.outputs.clone())
+            (
+                owner
+                    .clone()
+                    .or_else(|| all.map(|allowed| allowed.name.clone())),
+                worker.outputs.clone(),
+            )
         });
         let of_others = self.others.iter();
         let of_others = of_others.map(|its| (Some(its.source.name.clone()), its.outputs.clone()));

@@ -93,34 +93,36 @@ impl Returns {
         if let Some(path) = arguments.messages {
             let (lines, returns) = (message::lines(path)?, self.clone());
             let thread = std::thread::Builder::new().name("tally".to_owned());
-            let forward = move || {
-                for line in lines {
-                    let (to, text) = match line.split_once(char::is_whitespace) {
-                        Some((to, text)) if has_several => (Some(to), text.trim()),
-                        _ => (None, line.as_str()),
-                    };
-                    let to = to.filter(|to| *to != "*");
-                    if returns.send(to, &message::frame(text, clock.now())) == 0 {
-                        let recipient = to.unwrap_or("no sender is connected");
-                        print::note(format_args!("message not sent ({recipient}): {text}"));
+            thread
+                .spawn(move || {
+                    for line in lines {
+                        let (to, text) = match line.split_once(char::is_whitespace) {
+                            Some((to, text)) if has_several => (Some(to), text.trim()),
+                            _ => (None, line.as_str()),
+                        };
+                        let to = to.filter(|to| *to != "*");
+                        if returns.send(to, &message::frame(text, clock.now())) == 0 {
+                            let recipient = to.unwrap_or("no sender is connected");
+                            print::note(format_args!("message not sent ({recipient}): {text}"));
+                        }
                     }
-                }
-            };
-            thread.spawn(forward).context("cannot start a thread")?;
+                })
+                .context("cannot start a thread")?;
         }
         if let Some(name) = arguments.return_input {
             let input = Input::open(&name, None, stop, &clock)?;
             let (returns, stop) = (self.clone(), stop.clone());
             let thread = std::thread::Builder::new().name("return".to_owned());
-            let feed = move || {
-                let target = || returns.wanted();
-                let fed = input.run(&clock, &stop, target, |unit, captured_at| {
-                    returns.send(None, &unit.into_frame(captured_at).0);
-                    true
-                });
-                fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
-            };
-            thread.spawn(feed).context("cannot start a thread")?;
+            thread
+                .spawn(move || {
+                    let target = || returns.wanted();
+                    let fed = input.run(&clock, &stop, target, |unit, captured_at| {
+                        returns.send(None, &unit.into_frame(captured_at).0);
+                        true
+                    });
+                    fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
+                })
+                .context("cannot start a thread")?;
         }
         Ok(())
     }

@@ -61,14 +61,13 @@ impl Studio<'_> {
         let refused_senders = self.receiver.map(Receiver::take_refused_senders);
         for refused_sender in refused_senders.unwrap_or_default() {
             let allowed = &self.allowed;
-            let no_place = |peer: &PublicKey| {
+            let line = self.refusal_lines.line(now, &refused_sender, |peer| {
                 let name = allowed.name_of(peer);
                 match allowed.limits_of(&name).streams {
                     Some(count) => format!("{} has its {count} streams already", name.as_str()),
                     None => "another sender has the output until it ends".to_owned(),
                 }
-            };
-            let line = self.refusal_lines.line(now, &refused_sender, no_place);
+            });
             line.into_iter().for_each(print::warn);
         }
     }

@@ -66,16 +66,15 @@ impl<'a> Session<'a> {
         settings: &'a StreamSettings,
     ) -> Self {
         let now = settings.clock.now();
-        let agreed = || {
-            reception
-                .latency()
-                .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
-        };
         let own = *settings
             .buffer
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let buffer = own.unwrap_or_else(agreed);
+        let buffer = own.unwrap_or_else(|| {
+            reception
+                .latency()
+                .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
+        });
         outputs.begin_session(&name, now);
         let is_spread = outputs.are_watched();
         let feed = settings.observation.feed(name.as_str());
@@ -221,8 +220,10 @@ impl<'a> Session<'a> {
     /// Returns the time to wait for events: until the next bytes are due.
     fn patience(&self) -> core::time::Duration {
         let now = self.settings.clock.now();
-        let until = |at: Instant| at.saturating_since(now).to_std();
-        let due = self.playout.next_at().map_or(LOOK_INTERVAL, until);
+        let due = self
+            .playout
+            .next_at()
+            .map_or(LOOK_INTERVAL, |at| at.saturating_since(now).to_std());
         due.min(LOOK_INTERVAL)
     }
 

@@ -90,8 +90,8 @@ impl Tally {
 
 impl Counts {
     fn is_session(&self, now: Instant) -> bool {
-        let is_recent = |at: Instant| now.saturating_since(at) <= PAUSE_BETWEEN_SESSIONS;
-        self.heard_at.is_some_and(is_recent)
+        self.heard_at
+            .is_some_and(|at| now.saturating_since(at) <= PAUSE_BETWEEN_SESSIONS)
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) fn looks(
     move || {
         let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
         let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = |snapshot: Snapshot| Look {
+        let native = seen.unwrap_or_default().into_iter().map(|snapshot| Look {
             name: snapshot.peer.map_or_else(String::new, |peer| {
                 allowed::name_of(&names, &peer).as_str().to_owned()
             }),
@@ -160,8 +160,7 @@ pub(super) fn looks(
             snapshot,
             foreign: None,
             flows: Vec::new(),
-        };
-        let native = seen.unwrap_or_default().into_iter().map(look);
+        });
         native.chain(tallies.looks(&clock)).collect()
     }
 }

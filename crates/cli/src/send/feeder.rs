@@ -158,7 +158,10 @@ mod tests {
 
     #[test]
     fn a_unit_grows_for_an_eighth_of_the_latency() {
-        let millis = |latency| longest_growth(Duration::from_millis(latency)).as_millis();
-        assert_eq!([500, 100, 20].map(millis), [62, 12, 10]);
+        assert_eq!(
+            [500, 100, 20]
+                .map(|latency| longest_growth(Duration::from_millis(latency)).as_millis()),
+            [62, 12, 10]
+        );
     }
 }

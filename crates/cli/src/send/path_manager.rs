@@ -214,8 +214,8 @@ impl PathManager {
         };
         let states = states.iter().map(|path| path.view.state);
         let newcomers = self.via_set.roster().look(now, &present, states);
-        let is_there = |name: &String| found.iter().any(|named| named.name == *name);
-        self.left_out.retain(is_there);
+        self.left_out
+            .retain(|name| found.iter().any(|named| named.name == *name));
         let mut replaced = Vec::new();
         for newcomer in newcomers {
             let named = self.via_set.named(newcomer);

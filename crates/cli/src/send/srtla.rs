@@ -84,15 +84,16 @@ pub(crate) struct Arguments {
 /// Puts [`COMMAND`] in place of `send` if a receiver of SRTLA is its destination.
 pub(crate) fn routed(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_send = words.get(1).map(OsString::as_os_str) == Some(OsStr::new("send"));
-    let is_srtla = |text: &OsString| {
-        let text = text.to_string_lossy();
-        text.strip_prefix("--to=")
-            .unwrap_or(&text)
-            .starts_with(SCHEME)
-    };
     let pairs = words.windows(2);
     let names_receiver = pairs.filter(|pair| pair[0] == "--to" || is_joined(&pair[1]));
-    if is_send && names_receiver.map(|pair| &pair[1]).any(is_srtla) {
+    if is_send
+        && names_receiver.map(|pair| &pair[1]).any(|text| {
+            let text = text.to_string_lossy();
+            text.strip_prefix("--to=")
+                .unwrap_or(&text)
+                .starts_with(SCHEME)
+        })
+    {
         words[1] = COMMAND.into();
     }
     words
@@ -252,19 +253,22 @@ fn looks(
 ) -> impl Fn() -> Vec<Look> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
-        let look = |sender: Arc<BondedSender>| {
-            let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
-            let mut snapshot = snapshot;
-            snapshot.session_kind = snapshot.connected_at.map(|_| SessionKind::Frames);
-            Look {
-                name: STREAM.to_owned(),
-                path_names,
-                snapshot,
-                foreign: None,
-                flows: Vec::new(),
-            }
-        };
-        sender.upgrade().map(look).into_iter().collect()
+        sender
+            .upgrade()
+            .map(|sender| {
+                let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
+                let mut snapshot = snapshot;
+                snapshot.session_kind = snapshot.connected_at.map(|_| SessionKind::Frames);
+                Look {
+                    name: STREAM.to_owned(),
+                    path_names,
+                    snapshot,
+                    foreign: None,
+                    flows: Vec::new(),
+                }
+            })
+            .into_iter()
+            .collect()
     }
 }
 
@@ -335,20 +339,24 @@ impl Session<'_> {
         let mut output = Output::open(&name, None, &clock, &stop)?;
         std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
-                let wanted = || Wanted {
-                    bitrate: sender.target_bitrate(),
-                    is_key: false,
-                };
                 let mut written = Ok(());
-                let ran = input.run(&clock, &stop, wanted, |unit, _| {
-                    let piece = Piece {
-                        begins_key_frame: unit.importance.is_key(),
-                        bytes: unit.bytes,
-                        ..Piece::default()
-                    };
-                    written = output.write(&piece, &clock, &stop);
-                    written.is_ok()
-                });
+                let ran = input.run(
+                    &clock,
+                    &stop,
+                    || Wanted {
+                        bitrate: sender.target_bitrate(),
+                        is_key: false,
+                    },
+                    |unit, _| {
+                        let piece = Piece {
+                            begins_key_frame: unit.importance.is_key(),
+                            bytes: unit.bytes,
+                            ..Piece::default()
+                        };
+                        written = output.write(&piece, &clock, &stop);
+                        written.is_ok()
+                    },
+                );
                 // The caller ends with the output: its last packets need the latency to arrive.
                 let latency = sender.snapshot().latency.unwrap_or_default();
                 let _ = stop.wait_until(&clock, clock.now() + latency + Duration::from_secs(1));

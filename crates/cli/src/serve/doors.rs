@@ -122,11 +122,13 @@ impl Doors<'_> {
         let keep_out = keep_out(change)?;
         let its: Vec<PublicKey> = self.keys_of(name).collect();
         let snapshots = self.server.snapshots();
-        let has_session = |key: &PublicKey| snapshots.iter().any(|its| its.peer == Some(*key));
         if its.is_empty() {
             return Err(Refused::Unknown(format!("no proxy is called {name}")));
         }
-        if !its.iter().any(has_session) {
+        if !its
+            .iter()
+            .any(|key| snapshots.iter().any(|its| its.peer == Some(*key)))
+        {
             return Err(Refused::Unknown(format!("{name} has no session now")));
         }
         let until = now + keep_out;

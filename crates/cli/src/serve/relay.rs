@@ -141,8 +141,9 @@ impl Watch<'_> {
             Err(error) => print::warn(format_args!("{error:#}; those before may still register")),
         }
         for asked in self.relay.take_refused_senders() {
-            let no_place = |_: &PublicKey| "all places are taken".to_owned();
-            let line = self.refusal_lines.line(now, &asked, no_place);
+            let line = self
+                .refusal_lines
+                .line(now, &asked, |_| "all places are taken".to_owned());
             line.into_iter().for_each(print::warn);
         }
         self.compare(self.relay.snapshot());

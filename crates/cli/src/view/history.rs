@@ -15,8 +15,11 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn add(&mut self, status: Status) {
-        let is_known = |last: &Status| last.unix_time_s == status.unix_time_s;
-        if self.seen.back().is_some_and(is_known) {
+        if self
+            .seen
+            .back()
+            .is_some_and(|last| last.unix_time_s == status.unix_time_s)
+        {
             return;
         }
         self.seen.push_back(status);

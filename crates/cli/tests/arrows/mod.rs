@@ -43,11 +43,15 @@ pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 impl Crate {
     /// Reads a crate from its files: their paths from `src/` on, and their texts.
     pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let read = |(path, text): (&str, &str)| (module_of(path), Source::read(path, text));
-        let mut sources: BTreeMap<Module, Source> = files.into_iter().map(read).collect();
+        let mut sources: BTreeMap<Module, Source> = files
+            .into_iter()
+            .map(|(path, text)| (module_of(path), Source::read(path, text)))
+            .collect();
         let of_tests = sources.iter().flat_map(|(module, source)| {
-            let child = |name: &String| [module.as_slice(), std::slice::from_ref(name)].concat();
-            source.test_modules.iter().map(child)
+            source
+                .test_modules
+                .iter()
+                .map(|name| [module.as_slice(), std::slice::from_ref(name)].concat())
         });
         let of_tests: Vec<Module> = of_tests.collect();
         sources.retain(|module, _| !of_tests.iter().any(|test| module.starts_with(test)));
@@ -282,8 +286,12 @@ pub fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
         .collect();
     let mut found: Vec<BTreeSet<String>> = Vec::new();
     for (from, reached) in &reachable {
-        let returns = |other: &&&String| reachable.get(**other).is_some_and(|it| it.contains(from));
-        let circle: BTreeSet<String> = reached.iter().filter(returns).copied().cloned().collect();
+        let circle: BTreeSet<String> = reached
+            .iter()
+            .filter(|other| reachable.get(**other).is_some_and(|it| it.contains(from)))
+            .copied()
+            .cloned()
+            .collect();
         if circle.contains(*from) && !found.contains(&circle) {
             found.push(circle);
         }
@@ -313,9 +321,8 @@ pub fn arrows_up(arrows: &Arrows, layers: &[&str]) -> Vec<(String, String)> {
     let pairs = arrows
         .iter()
         .flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
-    let is_up = |(from, to): &(&String, &String)| layer(from) < layer(to);
     let up = pairs
-        .filter(is_up)
+        .filter(|(from, to)| layer(from) < layer(to))
         .map(|(from, to)| (from.clone(), to.clone()));
     up.collect()
 }

@@ -188,16 +188,15 @@ impl Running {
     #[allow(clippy::disallowed_methods, reason = "a real program is waited for")]
     pub fn wait_for_signal_handler(&self) {
         let status = format!("/proc/{}/status", self.child.id());
-        let handles_term = || {
-            let status = std::fs::read_to_string(&status).ok()?;
-            let caught = status
-                .lines()
-                .find_map(|line| line.strip_prefix("SigCgt:"))?;
-            let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
-            (caught >> (Signal::TERM.as_raw() - 1) & 1 == 1).then_some(())
-        };
         if cfg!(target_os = "linux") {
-            wait_until("it handles no signal", handles_term);
+            wait_until("it handles no signal", || {
+                let status = std::fs::read_to_string(&status).ok()?;
+                let caught = status
+                    .lines()
+                    .find_map(|line| line.strip_prefix("SigCgt:"))?;
+                let caught = u64::from_str_radix(caught.trim(), 16).ok()?;
+                (caught >> (Signal::TERM.as_raw() - 1) & 1 == 1).then_some(())
+            });
         }
         // A handler consists of some parts, which are registered one after the other.
         std::thread::sleep(Duration::from_millis(200));
@@ -288,11 +287,10 @@ pub fn transport_stream(picture_count: u64) -> Vec<u8> {
 
 /// Returns MPEG-TS of 25 pictures a second of these sizes, with a key frame each second.
 pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec<u8> {
-    let head = |number: u64| match number % 25 {
+    transport_stream_with(picture_count, size, |number| match number % 25 {
         0 => (vec![0, 0, 0, 1, 0x65], true),
         _ => (vec![0, 0, 0, 1, 0x41], false),
-    };
-    transport_stream_with(picture_count, size, head)
+    })
 }
 
 /// Returns MPEG-TS of 25 pictures a second of these sizes. `head` returns a picture's first bytes,

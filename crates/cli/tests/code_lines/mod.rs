@@ -45,15 +45,16 @@ pub fn code_lines(files: &[(String, &String)]) -> usize {
 
 /// Returns the text without comments, and with nothing to be read in its literals.
 fn masked(text: &str) -> String {
-    let mask = |found: &Captures<'_>| match found.name("comment") {
-        Some(_) => String::new(),
-        None => {
-            let letters = found[0].chars();
-            let letters = letters.map(|it| if it == '\n' { it } else { 'x' });
-            letters.collect()
-        }
-    };
-    MASKED.replace_all(text, mask).into_owned()
+    MASKED
+        .replace_all(text, |found: &Captures<'_>| match found.name("comment") {
+            Some(_) => String::new(),
+            None => {
+                let letters = found[0].chars();
+                let letters = letters.map(|it| if it == '\n' { it } else { 'x' });
+                letters.collect()
+            }
+        })
+        .into_owned()
 }
 
 /// Returns masked code without the items of tests, and the names of their modules.

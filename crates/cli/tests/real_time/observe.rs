@@ -320,21 +320,19 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
 
     let mut send = bed.send(&address, &film, &[&metrics, &TWO_PATHS[..]].concat());
     let at_send = metrics_address(&mut send);
-    let is_flowing = |status: &Value| {
+    wait_for_status(&at_recv, |status| {
         let stream = &status["streams"][0];
         stream["session_s"].as_f64() > Some(2.5)
-    };
-    wait_for_status(&at_recv, is_flowing);
+    });
     // The rate is that of the last second, in which a busy machine may have had no time.
     let status_of_recv = wait_for_status(&at_recv, |status| {
         let kilobits = status["publisher"]["bitrate"].as_u64();
         kilobits.is_some_and(|kilobits| (1_800..2_400).contains(&kilobits))
     });
-    let are_active = |status: &Value| {
+    wait_for_status(&at_send, |status| {
         let paths = status["streams"][0]["paths"].as_array().unwrap();
         paths.iter().all(|path| path["state"] == "active")
-    };
-    wait_for_status(&at_send, are_active);
+    });
     let (code, head, text) = get(&at_send, "/metrics");
     assert_eq!(code, 200);
     assert!(head.contains("version=0.0.4"), "{head}");
@@ -345,10 +343,9 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
         // The round-trip time excludes the receiver's reported waits, so that it may be zero.
         assert!((0.0..0.5).contains(rtt), "{labels} {rtt}");
     }
-    let is_new = |sample: &&(String, f64)| sample.0.contains("reason=\"new\"");
     let sent = metrics["anabranch_path_sent_bytes_total"]
         .iter()
-        .filter(is_new);
+        .filter(|sample| sample.0.contains("reason=\"new\""));
     let sent: f64 = sent.map(|(_, bytes)| bytes).sum();
     assert!(sent > 25.0 * PICTURE_BYTES as f64, "{text}");
     let active = metrics["anabranch_path_state"].iter();

@@ -153,8 +153,10 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     recv.finish_well();
     let lines = std::fs::read_to_string(bed.path("stats.json")).unwrap();
     let events = ["session-began", "session-ended"].map(|event| {
-        let is_it = |line: &&str| line.contains(event) && line.contains("\"stream\":\"van\"");
-        lines.lines().filter(is_it).count()
+        lines
+            .lines()
+            .filter(|line| line.contains(event) && line.contains("\"stream\":\"van\""))
+            .count()
     });
     assert_eq!(events, [1, 1], "{lines}");
 }

@@ -109,8 +109,9 @@ fn assert_reported(lines: &[Value], output: &str) {
 fn a_file_that_has_room_again_goes_on_and_the_player_misses_nothing() {
     let bed = Bed::new();
     let (output, kept) = (bed.path("out.ts"), bed.path("kept.ts"));
-    let make_room = || std::fs::rename(&output, &kept).unwrap();
-    let (lines, datagram_count) = receive(&bed, &bed.text("out.ts"), make_room);
+    let (lines, datagram_count) = receive(&bed, &bed.text("out.ts"), || {
+        std::fs::rename(&output, &kept).unwrap()
+    });
     assert_reported(&lines, &bed.text("out.ts"));
     let whole = assert_whole(&kept) + assert_whole(&output);
     let film = bed.path("film.ts").metadata().unwrap().len() as usize;

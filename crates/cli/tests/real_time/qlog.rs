@@ -21,12 +21,13 @@ fn qlog(path: &Path) -> (Value, Vec<Value>) {
 /// Returns path and number of all packets in events of this name.
 fn packets(events: &[Value], name: &str) -> Vec<(String, u64)> {
     let events = events.iter().filter(|event| event["name"] == name);
-    let packet = |event: &Value| {
-        let number = event["data"]["header"]["packet_number"].as_u64().unwrap();
-        assert!(event["data"]["raw"]["length"].as_u64() > Some(0), "{event}");
-        (event["path"].as_str().unwrap().to_owned(), number)
-    };
-    events.map(packet).collect()
+    events
+        .map(|event| {
+            let number = event["data"]["header"]["packet_number"].as_u64().unwrap();
+            assert!(event["data"]["raw"]["length"].as_u64() > Some(0), "{event}");
+            (event["path"].as_str().unwrap().to_owned(), number)
+        })
+        .collect()
 }
 
 #[test]
@@ -93,6 +94,10 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
     // In milliseconds. A busy machine is late for some of the packets.
     let quick_count = rtts.iter().filter(|rtt| **rtt < 500.0).count();
     assert!(quick_count > rtts.len() / 2, "{rtts:?}");
-    let is_begin = |event: &&Value| event["name"] == "anabranch:session_began";
-    assert_eq!(sent.iter().filter(is_begin).count(), 1);
+    assert_eq!(
+        sent.iter()
+            .filter(|event| event["name"] == "anabranch:session_began")
+            .count(),
+        1
+    );
 }

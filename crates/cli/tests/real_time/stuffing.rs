@@ -42,8 +42,10 @@ fn null_packets_are_not_sent_and_the_output_has_the_inputs_bytes() {
             is_whole,
             "{said}"
         );
-        let null = |packet: &&[u8]| packet.starts_with(&[0x47, 0x1f, 0xff]);
-        let null_count = received.chunks(188).filter(null).count();
+        let null_count = received
+            .chunks(188)
+            .filter(|packet| packet.starts_with(&[0x47, 0x1f, 0xff]))
+            .count();
         assert_eq!(null_count > 0, is_whole, "{null_count}");
     }
 }

@@ -89,8 +89,8 @@ impl Decoder {
             return;
         }
         self.missing.clear();
-        let is_missing = |&number: &u64| known(&self.symbols, number).is_none();
-        self.missing.extend((repair.first..end).filter(is_missing));
+        self.missing
+            .extend((repair.first..end).filter(|&number| known(&self.symbols, number).is_none()));
         if !self.missing.is_empty() {
             self.elimination.insert(repair, bytes, &self.missing);
             self.recover();
@@ -126,8 +126,11 @@ impl Decoder {
         while let Some((row, number)) = self.elimination.solved() {
             let mut bytes = mem::take(&mut self.symbols[slot(number)].bytes);
             bytes.clear();
-            let others = |other| known(&self.symbols, other).unwrap_or_default();
-            self.elimination.evaluate((row, number), others, &mut bytes);
+            self.elimination.evaluate(
+                (row, number),
+                |other| known(&self.symbols, other).unwrap_or_default(),
+                &mut bytes,
+            );
             self.symbols[slot(number)] = Symbol {
                 number,
                 is_known: true,

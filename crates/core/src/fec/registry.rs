@@ -89,8 +89,9 @@ pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
 }
 
 fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
-    let known = |entry: &FecPolicyEntry| (entry.name, entry.options);
-    find("FEC policy", text, FEC_POLICIES, known)
+    find("FEC policy", text, FEC_POLICIES, |entry| {
+        (entry.name, entry.options)
+    })
 }
 
 #[cfg(test)]

@@ -46,9 +46,9 @@ impl Rank {
     /// Compares two ranks; the better one is less.
     fn order(&self, other: &Rank) -> Ordering {
         let lateness = self.is_late.cmp(&other.is_late);
-        let quotients = || other.quotient.total_cmp(&self.quotient);
-        let costs = || self.cost.cmp(&other.cost);
-        lateness.then_with(quotients).then_with(costs)
+        lateness
+            .then_with(|| other.quotient.total_cmp(&self.quotient))
+            .then_with(|| self.cost.cmp(&other.cost))
     }
 }
 

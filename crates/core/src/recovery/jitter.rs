@@ -202,11 +202,10 @@ mod tests {
     #[test]
     fn a_queue_that_comes_and_goes_within_seconds_is_no_jitter() {
         // Grows by 60 ms in 600 ms of each second, and is gone in the rest.
-        let queue = |millis: u64| match millis % 1_000 {
+        let estimator = after(5, 0, |millis| match millis % 1_000 {
             part @ 0..600 => part as f64 / 10.0,
             _ => 0.0,
-        };
-        let estimator = after(5, 0, queue);
+        });
         assert!(estimator.jitter() < Duration::from_millis(1));
     }
 

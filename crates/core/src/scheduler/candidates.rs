@@ -78,16 +78,19 @@ mod tests {
 
     /// Returns active paths of these round-trip times, in milliseconds.
     fn paths(rtt_millis: &[u64]) -> Vec<PathView> {
-        let path = |(&rtt, id): (&u64, u8)| PathView {
-            id: PathId(id),
-            weight: 1.0,
-            forecast: Forecast::constant(
-                Duration::from_millis(rtt),
-                DataRate::from_megabits_per_second(8),
-            ),
-            ..PathView::default()
-        };
-        rtt_millis.iter().zip(0..).map(path).collect()
+        rtt_millis
+            .iter()
+            .zip(0..)
+            .map(|(&rtt, id)| PathView {
+                id: PathId(id),
+                weight: 1.0,
+                forecast: Forecast::constant(
+                    Duration::from_millis(rtt),
+                    DataRate::from_megabits_per_second(8),
+                ),
+                ..PathView::default()
+            })
+            .collect()
     }
 
     #[test]

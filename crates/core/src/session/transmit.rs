@@ -43,8 +43,7 @@ impl<C: Content> Session<C> {
         let control_frames_path =
             self.content
                 .control_frames_path(now, self.closing.is_open(), &self.paths);
-        let has_notices = |path: &Path| path.has_notices(now);
-        if control_frames_path.is_some() || self.paths.iter().any(has_notices) {
+        if control_frames_path.is_some() || self.paths.iter().any(|path| path.has_notices(now)) {
             for index in 0..path_count {
                 let id = PathId(index as u8);
                 let has_control_frames = control_frames_path == Some(id);

@@ -460,11 +460,10 @@ mod tests {
             assert_ne!(taken, Received::Forbidden, "{offset} {edges:?}");
             read.extend(core::iter::from_fn(|| stream.read()));
         }
-        let is_whole = |message: &Bytes| {
+        assert!(read.iter().all(|message| {
             let expected = (0..30).map(|at| message[0].wrapping_add(at));
             message.iter().copied().eq(expected)
-        };
-        assert!(read.iter().all(is_whole));
+        }));
         assert_eq!((read.len(), stream.pieces.count()), (300, 0));
         let part_count = stream.messages.map(|messages| messages.part_count());
         assert_eq!(part_count, Some(0));
@@ -478,8 +477,9 @@ mod tests {
             if descends {
                 offsets.reverse();
             }
-            let take = |offset| stream.insert_part(offset, &[1], false, MIDDLE);
-            let taken = offsets.into_iter().map(take);
+            let taken = offsets
+                .into_iter()
+                .map(|offset| stream.insert_part(offset, &[1], false, MIDDLE));
             assert_eq!(
                 taken.take_while(|one| *one != Received::Forbidden).count(),
                 9_000

@@ -456,8 +456,9 @@ impl SendStream {
             if !is_delivered {
                 let lost = self.take_waiting(start, length);
                 let lost = lost.and_then(|waiting| waiting.lost);
-                let copy = || in_flight(on, number).map(|packet| Copy { on, packet });
-                settled.extend(lost.or_else(copy));
+                settled.extend(
+                    lost.or_else(|| in_flight(on, number).map(|packet| Copy { on, packet })),
+                );
             }
             self.segments.pop_front();
         }
@@ -478,8 +479,9 @@ impl SendStream {
         if at_guess.is_some_and(|segment| segment.offset == offset) {
             return Some(guess as usize);
         }
-        let found = |segment: &Segment| segment.offset.cmp(&offset);
-        self.segments.binary_search_by(found).ok()
+        self.segments
+            .binary_search_by(|segment| segment.offset.cmp(&offset))
+            .ok()
     }
 
     fn segment(&self, offset: u64) -> Option<&Segment> {

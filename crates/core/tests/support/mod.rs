@@ -440,8 +440,10 @@ impl<C: Load> Network<C> {
                 self.sent.push((self.now, wire_bytes));
             }
             let path = transmit.path.index();
-            let is_refused = |mtu| transmit.size as u64 + OVERHEAD_BYTES > mtu;
-            if self.paths[path].interface_mtu.is_some_and(is_refused) {
+            if self.paths[path]
+                .interface_mtu
+                .is_some_and(|mtu| transmit.size as u64 + OVERHEAD_BYTES > mtu)
+            {
                 let size = transmit.size;
                 self.refused_count += 1;
                 self.sender
@@ -505,11 +507,10 @@ impl<C: Load> Network<C> {
             && (self.sent.len() as u64)
                 .checked_sub(1)
                 .is_some_and(|index| path.lost_there.contains(&index));
-        let is_too_large = |(since, mtu)| {
-            !is_back && self.now >= since && bytes.len() as u64 + OVERHEAD_BYTES > mtu
-        };
         let is_lost = is_listed
-            || path.mtu.is_some_and(is_too_large)
+            || path.mtu.is_some_and(|(since, mtu)| {
+                !is_back && self.now >= since && bytes.len() as u64 + OVERHEAD_BYTES > mtu
+            })
             || match self.own_chance.get_mut(index) {
                 Some(own) => own[usize::from(is_back)].chance(path.loss),
                 None => self.rng.chance(path.loss),

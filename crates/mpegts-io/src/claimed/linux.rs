@@ -21,18 +21,17 @@ impl Claim {
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
             return;
         };
-        let look = move || {
-            for _ in 0..LOOKS {
-                if self.connect(pid, &process) {
-                    return;
-                }
-                std::thread::park_timeout(LOOK_INTERVAL.to_std());
-            }
-        };
         // It ends by itself.
         let _ = std::thread::Builder::new()
             .name("claim".to_owned())
-            .spawn(look);
+            .spawn(move || {
+                for _ in 0..LOOKS {
+                    if self.connect(pid, &process) {
+                        return;
+                    }
+                    std::thread::park_timeout(LOOK_INTERVAL.to_std());
+                }
+            });
     }
 
     /// Returns whether the search is over: the socket is connected, or the helper has ended.

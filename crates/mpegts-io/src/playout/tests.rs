@@ -328,8 +328,9 @@ fn memory_is_bounded_and_told_once() {
 fn many_senders_share_a_total_and_give_it_back() {
     let memory = SharedMemory::new(MAX_WAITING_BYTES);
     let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
-    let new = |_| Playout::within(memory.share(), buffer, false, at(0));
-    let mut playouts: Vec<_> = (0..8).map(new).collect();
+    let mut playouts: Vec<_> = (0..8)
+        .map(|_| Playout::within(memory.share(), buffer, false, at(0)))
+        .collect();
     let mut waiting = [0_usize; 8];
     for id in 0..150 {
         for (playout, waiting) in playouts.iter_mut().zip(&mut waiting) {

@@ -392,8 +392,7 @@ mod tests {
     #[test]
     fn each_attempt_calls_the_next_address() {
         let [first, second] = ["[2001:db8::1]:9", "192.0.2.1:9"].map(|text| text.parse().unwrap());
-        let calls = |attempt| turn(vec![first, second, first], attempt);
-        let called = [0, 1, 2, 3].map(calls);
+        let called = [0, 1, 2, 3].map(|attempt| turn(vec![first, second, first], attempt));
         assert_eq!(called, [first, second, first, second].map(Some));
         assert_eq!(turn(Vec::new(), 3), None);
     }

@@ -236,9 +236,12 @@ impl Hands {
     /// Sends the answers to a datagram from the address that it was sent to.
     fn answer(&mut self, now: Instant, from: SocketAddr, to: Option<IpAddr>) {
         self.take_events(now);
-        let is_known = |route: &Route| route.callers.iter().any(|caller| caller.address == from);
         if let Some(to) = to
-            && self.routes.lock().iter().any(is_known)
+            && self
+                .routes
+                .lock()
+                .iter()
+                .any(|route| route.callers.iter().any(|caller| caller.address == from))
         {
             self.local_addresses.insert(from, to);
         }

@@ -64,9 +64,11 @@ impl Route {
     /// Returns whether another caller may come: an input has one.
     pub(super) fn has_place(&self, now: Instant) -> bool {
         let is_input = matches!(self.direction, Direction::Input(..));
-        let gives_way =
-            |caller: &Caller| caller.is_leaving || now.saturating_since(caller.heard_at) >= SILENCE;
-        !is_input || self.callers.iter().all(gives_way)
+        !is_input
+            || self
+                .callers
+                .iter()
+                .all(|caller| caller.is_leaving || now.saturating_since(caller.heard_at) >= SILENCE)
     }
 }
 
@@ -74,11 +76,10 @@ impl Route {
 /// in which devices and guides write it ([`names`]).
 pub(super) fn find<'a>(routes: &'a mut [Route], stream_id: Option<&str>) -> Option<&'a mut Route> {
     let forms = stream_id.map(names).unwrap_or_default();
-    let of_form = |form: &String| {
+    let found = forms.iter().find_map(|form| {
         let mut routes = routes.iter();
         routes.position(|route| route.stream_id.as_deref() == Some(form))
-    };
-    let found = forms.iter().find_map(of_form);
+    });
     let found = found.or_else(|| routes.iter().position(|route| route.stream_id.is_none()));
     found.map(|at| &mut routes[at])
 }

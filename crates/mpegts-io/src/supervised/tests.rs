@@ -54,9 +54,9 @@ fn lines_are_shown_once_in_a_while_and_not_too_many() {
     assert!(!shown.should_show(at(29), "caller 8 was refused"));
     assert!(shown.should_show(at(30), "caller 9 was refused"));
     // A stream key, which the publisher chooses.
-    let letter = |digit: u32| char::from(b'a' + (digit % 26) as u8);
     let keys = (0..10_000).map(|number| {
-        let key = [number / 676, number / 26, number].map(letter);
+        let key =
+            [number / 676, number / 26, number].map(|digit| char::from(b'a' + (digit % 26) as u8));
         format!("no such key: {}", String::from_iter(key))
     });
     let shown_count = keys.filter(|line| shown.should_show(at(31), line)).count();

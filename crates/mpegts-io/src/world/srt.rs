@@ -245,8 +245,8 @@ fn a_listener_at_every_address_answers_from_the_one_that_was_asked() {
     let second = bed.studio.attach("eth1", &line(100, 1));
     let mut sinks = ["a", "b"].map(|id| bed.input(&format!("srt://:9000?streamid={id}")));
     let places = [bed.at(9_000), second.at(9_000)];
-    let call = |(place, id)| bed.output(&format!("srt://{place}?streamid={id}"));
-    let [mut a, mut b] = [(places[0], "a"), (places[1], "b")].map(call);
+    let [mut a, mut b] = [(places[0], "a"), (places[1], "b")]
+        .map(|(place, id)| bed.output(&format!("srt://{place}?streamid={id}")));
     let [first, other] = &mut sinks;
     bed.run(&mut [&mut a, &mut b], &mut [first, other], seconds(2));
     for sink in &sinks {
@@ -256,7 +256,7 @@ fn a_listener_at_every_address_answers_from_the_one_that_was_asked() {
 
 #[test]
 fn worlds_of_srt_replay() {
-    let run = |seed| {
+    let [first, again, other] = [7, 7, 8].map(|seed| {
         let line = Line {
             nat: Some(Nat::default()),
             ..line(2, 30).with_loss(0.05)
@@ -266,8 +266,7 @@ fn worlds_of_srt_replay() {
         let mut source = bed.output(&format!("srt://{}", bed.at(9_000)));
         bed.run(&mut [&mut source], &mut [&mut sink], seconds(3));
         (bed.world.trace_hash(), sink.numbers)
-    };
-    let [first, again, other] = [7, 7, 8].map(run);
+    });
     assert_eq!(first, again);
     assert_ne!(first.0, other.0);
 }

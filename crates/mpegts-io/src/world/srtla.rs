@@ -41,8 +41,9 @@ impl Bed {
     /// Starts a sender whose caller has these parameters.
     fn bond_as(&self, parameters: &str, remote: impl Into<Remote>) -> Sender {
         let remote = remote.into();
-        let via = |index| path(&format!("line{index}"), remote.clone());
-        let paths: Vec<_> = (0..self.lines.len()).map(via).collect();
+        let paths: Vec<_> = (0..self.lines.len())
+            .map(|index| path(&format!("line{index}"), remote.clone()))
+            .collect();
         let place = SocketAddr::from(([127, 0, 0, 1], 0));
         let (callers, limits) = (Callers::All, SourceLimits::Fixed);
         let surroundings = on(&self.encoder);

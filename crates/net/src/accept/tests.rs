@@ -169,8 +169,11 @@ fn a_slot_is_not_used_again_soon() {
     for _ in 0..80 {
         let _kept = bed.connect(1);
         now = bed.accept_all(now);
-        let is_used = |port: &Port| matches!(port.tcp(), Tcp::Accepted(_));
-        let slot = bed.ports.iter().position(is_used).expect("accepted");
+        let slot = bed
+            .ports
+            .iter()
+            .position(|port| matches!(port.tcp(), Tcp::Accepted(_)))
+            .expect("accepted");
         *bed.ports[slot].tcp_mut() = Tcp::None;
         assert!(
             !used

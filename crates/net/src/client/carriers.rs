@@ -50,10 +50,13 @@ impl<L: Load> ClientRole<L> {
             return;
         }
         for (index, dial) in dials(ports) {
-            let is_out = |driver: &Driver<L>| driver.is_out(index);
             if self.fallback.manner(index) == Manner::Tcp && !dial.is_open() {
                 self.fallback.on_failure(now, index, Carrier::Tcp);
-            } else if self.driver.as_ref().is_some_and(is_out) {
+            } else if self
+                .driver
+                .as_ref()
+                .is_some_and(|driver| driver.is_out(index))
+            {
                 self.fallback.on_failure(now, index, Carrier::Udp);
             }
         }

@@ -59,8 +59,11 @@ impl<L: Load> ClientRole<L> {
         }
         let is_session_silent = self.handshake.is_some();
         for index in 0..self.paths.count() {
-            let is_out = |driver: &crate::driver::Driver<L>| driver.is_out(index);
-            let is_silent = is_session_silent || self.driver.as_ref().is_some_and(is_out);
+            let is_silent = is_session_silent
+                || self
+                    .driver
+                    .as_ref()
+                    .is_some_and(|driver| driver.is_out(index));
             let Some(managed) = self.paths.get_mut(index) else {
                 continue;
             };

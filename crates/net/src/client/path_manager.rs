@@ -189,8 +189,12 @@ impl PathManager {
 
     /// Returns the number of paths, those that join included.
     fn len(&self) -> usize {
-        let is_join = |change: &&Change| matches!(change, Change::Join(..));
-        self.paths.len() + self.changes.iter().filter(is_join).count()
+        self.paths.len()
+            + self
+                .changes
+                .iter()
+                .filter(|change| matches!(change, Change::Join(..)))
+                .count()
     }
 
     /// Returns the size of the longest headers of all paths' packets; `None` without a path.

@@ -43,8 +43,12 @@ impl DatagramClient {
             channel = Some(DatagramChannel {
                 shared: Arc::clone(&shared),
             });
-            let make_load = move || Datagrams::begin(Arc::clone(&shared), false);
-            ClientRole::new(config, events, Box::new(make_load), waker)
+            ClientRole::new(
+                config,
+                events,
+                Box::new(move || Datagrams::begin(Arc::clone(&shared), false)),
+                waker,
+            )
         })?;
         let channel = channel.expect("the role was made");
         Ok((DatagramClient { runtime, channel }, receiver))

@@ -215,10 +215,11 @@ impl Order {
     }
 
     fn release_oldest(&mut self, out: &mut Vec<Bytes>) {
-        let first = |(group, held): (&u16, &BTreeMap<u64, Ordered>)| {
-            held.keys().next().map(|frame| (*frame, *group))
-        };
-        let oldest = self.held.iter().filter_map(first).min();
+        let oldest = self
+            .held
+            .iter()
+            .filter_map(|(group, held)| held.keys().next().map(|frame| (*frame, *group)))
+            .min();
         if let Some((_, group)) = oldest {
             self.release_first(group, out);
         }

@@ -88,8 +88,10 @@ impl Reported {
             self.links.resize_with(path.index() + 1, || None);
         }
         let known = &mut self.links[path.index()];
-        let is_old = |known: &ReportedLink| head.number.wrapping_sub(known.number) as i32 <= 0;
-        if known.as_ref().is_some_and(is_old) {
+        if known
+            .as_ref()
+            .is_some_and(|known| head.number.wrapping_sub(known.number) as i32 <= 0)
+        {
             return;
         }
         let since = known.as_ref().and_then(|known| known.is_sending_since);

@@ -262,8 +262,7 @@ impl<L: Load> Driver<L> {
             return;
         };
         let route = self.paths[path.index()].route.as_mut();
-        let may_send = |route: &mut Route| route.address() != to || route.may_send(datagram.len());
-        if !route.is_some_and(may_send) {
+        if !route.is_some_and(|route| route.address() != to || route.may_send(datagram.len())) {
             return;
         }
         // A lost one is sent again.

@@ -61,12 +61,11 @@ impl<L: Load> Driver<L> {
                 ..
             } = self;
             let mut sent = None;
-            let max_batch_count = |path: PathId| {
-                let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
-                route.map_or(1, |route| ports[route.address().socket].max_batch_count())
-            };
             let added = outbox.add(
-                max_batch_count,
+                |path| {
+                    let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
+                    route.map_or(1, |route| ports[route.address().socket].max_batch_count())
+                },
                 |bytes| {
                     let begin = bytes.len();
                     sent = endpoint.poll_transmit(*time, bytes);

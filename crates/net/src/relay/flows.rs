@@ -101,8 +101,10 @@ impl Flows {
 
     /// Returns the number of a receiver's flows.
     pub(super) fn count_of(&self, receiver: &PublicKey) -> usize {
-        let its = |flow: &&Flow| flow.receiver == *receiver;
-        self.flows.values().filter(its).count()
+        self.flows
+            .values()
+            .filter(|flow| flow.receiver == *receiver)
+            .count()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -238,8 +240,7 @@ mod tests {
         }
         flows.hear(Instant::from_secs(2), from(2), 50, Some(8));
         assert_eq!(flows.receiver_of(7), Some(receiver));
-        let all = |_: &PublicKey| true;
-        flows.prune(Instant::from_secs(121), all);
+        flows.prune(Instant::from_secs(121), |_| true);
         assert_eq!((flows.len(), flows.receiver_of(7)), (1, None));
         assert_eq!(flows.receiver_of(8), Some(receiver));
         flows.prune(Instant::from_secs(121), |_| false);

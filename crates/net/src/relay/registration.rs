@@ -69,8 +69,12 @@ impl Registration {
     /// if that is a new address.
     pub(super) fn hear(&mut self, now: Instant, ends: Ends) -> Option<u64> {
         self.heard_at = now;
-        let is_due = |trial: &Trial| now >= trial.began_at + CHALLENGE_INTERVAL;
-        if ends == self.ends || !self.trial.as_ref().is_none_or(is_due) {
+        if ends == self.ends
+            || !self
+                .trial
+                .as_ref()
+                .is_none_or(|trial| now >= trial.began_at + CHALLENGE_INTERVAL)
+        {
             return None;
         }
         let number = random::token();

@@ -140,15 +140,18 @@ impl RelayRole {
     }
 
     pub(super) fn snapshot(&self) -> RelaySnapshot {
-        let receiver = |(key, of): (&PublicKey, &Registration)| RelayedReceiver {
-            key: *key,
-            address: of.ends.receiver,
-            flow_count: self.flows.count_of(key),
-            carried_bytes: of.carried_bytes,
-            dropped_count: of.dropped_count,
-        };
         RelaySnapshot {
-            receivers: self.registrations.iter().map(receiver).collect(),
+            receivers: self
+                .registrations
+                .iter()
+                .map(|(key, of)| RelayedReceiver {
+                    key: *key,
+                    address: of.ends.receiver,
+                    flow_count: self.flows.count_of(key),
+                    carried_bytes: of.carried_bytes,
+                    dropped_count: of.dropped_count,
+                })
+                .collect(),
             flow_count: self.flows.len(),
             candidate_count: self.candidates.len(),
             unknown_count: self.unknown_count,

@@ -196,8 +196,11 @@ impl Uplink {
     }
 
     fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
-        let is_its = |session: &Session| session.is_reset(datagram);
-        if self.session.as_ref().is_some_and(is_its) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.is_reset(datagram))
+        {
             self.lose(now);
         }
     }

@@ -167,8 +167,10 @@ impl<T: Serves> ServerBuilder<T> {
 }
 
 fn first_address(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
-    let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    address.to_socket_addrs()?.next().ok_or_else(none)
+    address
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
 }
 
 #[cfg(test)]

@@ -160,8 +160,11 @@ impl Candidates {
 
     /// Forgets entries whose time is over.
     pub(super) fn forget(&mut self, now: Instant) {
-        let is_old = |entry: &Entry| now >= entry.answered_at + CANDIDATE_PERIOD;
-        while self.entries.front().is_some_and(is_old) {
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| now >= entry.answered_at + CANDIDATE_PERIOD)
+        {
             self.forget_oldest();
         }
     }

@@ -53,10 +53,10 @@ impl ServerRole {
         }
         let responder = &self.responder;
         // A connection's address is proven by its own handshake.
-        let is_proven =
-            || arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram);
         let has_session = !self.sessions.is_empty();
-        match self.gate.judge(now, source.ip(), has_session, is_proven) {
+        match self.gate.judge(now, source.ip(), has_session, || {
+            arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram)
+        }) {
             Verdict::Admit => self.shake_hands(now, mark, arrival, datagram, ports),
             Verdict::AskForProof => {
                 if let Some(reply) = self.responder.cookie_reply(source, datagram) {

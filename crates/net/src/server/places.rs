@@ -25,13 +25,13 @@ pub(super) fn has_room(
     let same = || sessions.iter().map(|(_, held)| held.owner());
     let same = || same().filter(|other| other.1 == owner.1);
     let place = all.iter().find(|places| places.peers.contains(&owner.0));
-    let has_place = |places: &Places| {
-        same()
-            .filter(|other| places.peers.contains(&other.0))
-            .count()
-            < places.max_sessions
-    };
-    same().count() < max_sessions && place.is_none_or(has_place)
+    same().count() < max_sessions
+        && place.is_none_or(|places| {
+            same()
+                .filter(|other| places.peers.contains(&other.0))
+                .count()
+                < places.max_sessions
+        })
 }
 
 /// Returns the session whose place `owner` would take, and the time at which it was last heard. It
@@ -42,8 +42,7 @@ pub(super) fn longest_silent(
     owner: Owner,
 ) -> Option<(u32, Instant)> {
     let place = all.iter().find(|places| places.peers.contains(&owner.0));
-    let is_full = |places: &&Places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner);
-    let place = place.filter(is_full);
+    let place = place.filter(|places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner));
     let same = sessions.iter().filter(|(_, held)| {
         let other = held.owner();
         other.1 == owner.1 && place.is_none_or(|places| places.peers.contains(&other.0))

@@ -56,14 +56,18 @@ impl StreamClient {
         let kept = Arc::clone(&newest);
         let runtime = Runtime::start_with("streams", surroundings, ports, |waker| {
             let woken = Arc::clone(&waker);
-            let make_load = move || {
-                let budget = Budget::new(CLIENT_BUDGET_BYTES);
-                let shared = Shared::new(Role::Client, budget, Arc::clone(&woken));
-                let mut newest = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                *newest = Some(Arc::clone(&shared));
-                Streams::new(shared, None)
-            };
-            ClientRole::new(config, events, Box::new(make_load), waker)
+            ClientRole::new(
+                config,
+                events,
+                Box::new(move || {
+                    let budget = Budget::new(CLIENT_BUDGET_BYTES);
+                    let shared = Shared::new(Role::Client, budget, Arc::clone(&woken));
+                    let mut newest = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    *newest = Some(Arc::clone(&shared));
+                    Streams::new(shared, None)
+                }),
+                waker,
+            )
         })?;
         Ok((StreamClient { runtime, newest }, receiver))
     }

@@ -205,8 +205,8 @@ mod tests {
     fn a_connection_follows_its_target() {
         let bed = Bed::new();
         let places = [443, 444].map(|port| SocketAddr::new(bed.at.ip(), port));
-        let listen = |place| bed.server.network().listen_tcp(place).expect("a free port");
-        let _acceptors = places.map(listen);
+        let _acceptors =
+            places.map(|place| bed.server.network().listen_tcp(place).expect("a free port"));
         let (mut dial, now) = (Dial::default(), Instant::from_secs(1));
         for target in places {
             dial.steer(Manner::Both, Some(target));

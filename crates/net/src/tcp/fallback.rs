@@ -292,16 +292,19 @@ impl Fallback {
 
     /// Returns the time of the next decision.
     pub(crate) fn next_at(&self, silent_since: Option<Instant>) -> Option<Instant> {
-        let of_paths = |path: &Path| match path.manner {
-            Manner::Tcp => Some(path.ask_at),
-            _ => None,
-        };
         match self.phase {
             Phase::Udp => silent_since
                 .filter(|_| self.is_wanted)
                 .map(|at| at + TRY_AFTER),
             Phase::Trying => self.first_answer_at().map(|at| at + GRACE),
-            Phase::Fallen => self.paths.iter().filter_map(of_paths).min(),
+            Phase::Fallen => self
+                .paths
+                .iter()
+                .filter_map(|path| match path.manner {
+                    Manner::Tcp => Some(path.ask_at),
+                    _ => None,
+                })
+                .min(),
             Phase::TcpOnly => None,
         }
     }

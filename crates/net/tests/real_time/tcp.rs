@@ -60,12 +60,14 @@ impl Keys {
     }
 
     fn sender(&self, remotes: &[SocketAddr], tcp: TcpFallback) -> (Sender, Events) {
-        let path = |remote: &SocketAddr| ClientPath {
-            via: Via::Address(Ipv4Addr::LOCALHOST.into()),
-            remote: (*remote).into(),
-            options: PathOptions::default(),
-        };
-        let paths = remotes.iter().map(path).collect();
+        let paths = remotes
+            .iter()
+            .map(|remote| ClientPath {
+                via: Via::Address(Ipv4Addr::LOCALHOST.into()),
+                remote: (*remote).into(),
+                options: PathOptions::default(),
+            })
+            .collect();
         let mut config = ClientConfig::new(copy(&self.sender), self.receiver.public_key(), paths);
         config.tcp = tcp;
         config.connect_timeout = Duration::from_secs(30);
@@ -204,16 +206,19 @@ impl Bystander {
     fn start(udp: SocketAddr, tcp: SocketAddr) -> Bystander {
         let mut copies = stranger(tcp, &STREAM_PREAMBLE);
         copies.set_nodelay(true).unwrap();
-        let copy = move |datagram: &[u8], number| {
-            let mut framed = Vec::new();
-            append_framed(&mut framed, datagram);
-            let _ = copies.write_all(&framed);
-            if number < 20 {
-                pause(5);
-            }
-            true
-        };
-        let (address, origin) = relay(udp, copy, || true);
+        let (address, origin) = relay(
+            udp,
+            move |datagram, number| {
+                let mut framed = Vec::new();
+                append_framed(&mut framed, datagram);
+                let _ = copies.write_all(&framed);
+                if number < 20 {
+                    pause(5);
+                }
+                true
+            },
+            || true,
+        );
         Bystander { address, origin }
     }
 }

@@ -36,8 +36,11 @@ impl Bed {
     pub fn new(seed: u64, lines: &[Line]) -> Bed {
         let world = World::new(seed);
         let (camera, studio) = (world.machine("camera"), world.machine("studio"));
-        let attach = |(index, line)| camera.attach(&format!("line{index}"), line);
-        let lines = lines.iter().enumerate().map(attach).collect();
+        let lines = lines
+            .iter()
+            .enumerate()
+            .map(|(index, line)| camera.attach(&format!("line{index}"), line))
+            .collect();
         let studio_line = studio.attach("eth0", &line(100, 1));
         Bed {
             world,

@@ -235,11 +235,13 @@ fn a_receiver_of_frames_takes_no_datagrams_and_says_so() {
     let (_client, events) = client.start().expect("the set-up works");
     bed.world.run_for(millis(3_000));
     let not_carried = Refused::ByReceiver(Refusal::NotCarried);
-    let is_refused = |event: &Event| match event {
-        Event::Ended(Ended::Refused { refused, .. }) => *refused == not_carried,
-        _ => false,
-    };
     let seen = drain(&events);
-    assert!(seen.iter().any(is_refused), "{seen:?}");
+    assert!(
+        seen.iter().any(|event| match event {
+            Event::Ended(Ended::Refused { refused, .. }) => *refused == not_carried,
+            _ => false,
+        }),
+        "{seen:?}"
+    );
     assert!(receiver.snapshot().edge.refused_handshakes > 0);
 }

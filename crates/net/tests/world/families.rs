@@ -147,7 +147,10 @@ fn a_slow_resolver_whose_answer_changes_is_followed() {
     bed.world.set_name("studio.example", answer);
     bed.world.run_for(millis(8_000));
     let seen = drain(&events);
-    let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
-    assert!(seen.iter().any(is_connected), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|event| matches!(event, Event::Connected { .. })),
+        "{seen:?}"
+    );
     assert_eq!(sender.finish(), Ended::Closed);
 }

@@ -22,8 +22,9 @@ fn ended(events: &Events) -> Option<Ended> {
 }
 
 fn is_connected(events: &Events) -> bool {
-    let is_it = |event: &Event| matches!(event, Event::Connected { .. });
-    drain(events).iter().any(is_it)
+    drain(events)
+        .iter()
+        .any(|event| matches!(event, Event::Connected { .. }))
 }
 
 /// A bystander that records the datagrams for the studio.

@@ -147,11 +147,13 @@ fn a_name_that_moves_is_followed_when_the_receiver_is_gone() {
     drop(first);
     bed.send_for(&sender, millis(10_000));
     let seen = drain(&events);
-    let is_moved = |event: &Event| match event {
-        Event::NameResolved { addresses, .. } => *addresses == [moved_to],
-        _ => false,
-    };
-    assert!(seen.iter().any(is_moved), "{seen:?}");
+    assert!(
+        seen.iter().any(|event| match event {
+            Event::NameResolved { addresses, .. } => *addresses == [moved_to],
+            _ => false,
+        }),
+        "{seen:?}"
+    );
     assert!(leads_to(&sender, moved_to));
 }
 
@@ -190,8 +192,11 @@ fn a_name_that_moves_is_followed_by_tcp() {
     drop(first);
     bed.send_for(&sender, millis(20_000));
     let seen = drain(&events);
-    let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
-    assert!(seen.iter().any(is_new), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|event| matches!(event, Event::Reconnected { .. })),
+        "{seen:?}"
+    );
     assert!(leads_to(&sender, line.at(7_000)));
     assert!(is_by_tcp(&sender.snapshot().paths));
     assert!(is_by_tcp(&second.snapshot().paths));

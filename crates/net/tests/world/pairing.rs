@@ -89,11 +89,13 @@ fn a_code_registers_one_sender_which_needs_none_from_then_on() {
     receiver.set_allowed(&[camera]);
     assert!(!lets_in(&bed, "other", Some(&code)), "its second use");
     let refused = receiver.take_refused_senders();
-    let is_other = |refused: &RefusedSender| match refused {
-        RefusedSender::WrongCode { peer, .. } => *peer == other,
-        _ => false,
-    };
-    assert!(refused.iter().any(is_other), "{refused:?}");
+    assert!(
+        refused.iter().any(|refused| match refused {
+            RefusedSender::WrongCode { peer, .. } => *peer == other,
+            _ => false,
+        }),
+        "{refused:?}"
+    );
     assert!(lets_in(&bed, "camera", Some(&code)), "it is known");
     receiver.set_allowed(&[]);
     assert!(
@@ -143,8 +145,9 @@ fn a_recorded_initiation_registers_its_maker_alone() {
 fn a_flood_of_guesses_gets_no_answer_and_does_not_void_the_code() {
     let bed = Bed::new(4, &[line(10, 10)]);
     let (receiver, code) = studio(&bed, TEN_MINUTES);
-    let guess = |_| initiation(&bed, "stranger", &PairingCode::generate());
-    let guesses: Vec<Vec<u8>> = (0..80).map(guess).collect();
+    let guesses: Vec<Vec<u8>> = (0..80)
+        .map(|_| initiation(&bed, "stranger", &PairingCode::generate()))
+        .collect();
     let answered = ask(&bed, &guesses);
     // Without a cookie some are answered by one, which is shorter.
     assert!(answered < guesses.concat().len() / 2, "{answered}");

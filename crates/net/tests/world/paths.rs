@@ -72,11 +72,10 @@ fn a_path_that_dies_costs_no_frame() {
     bed.lines[0].block_udp(true);
     bed.send_for(&sender, millis(2_500));
     bed.world.run_for(millis(500));
-    let is_out = |event: &Event| match event {
+    assert!(drain(&events).iter().any(|event| match event {
         Event::PathState { path, state } => path.0 == 0 && *state == PathState::Out,
         _ => false,
-    };
-    assert!(drain(&events).iter().any(is_out));
+    }));
     assert_eq!(receiver.snapshot().session.frames_received, 200);
     assert_eq!(sender.finish(), Ended::Closed);
 }
@@ -141,8 +140,11 @@ fn an_interface_that_is_made_again_carries_its_path_again() {
     bed.send_for(&sender, millis(3_000));
     bed.world.run_for(millis(500));
     let seen = drain(&events);
-    let is_back = |event: &Event| matches!(event, Event::PathPresent { path } if path.0 == 0);
-    assert!(seen.iter().any(is_back), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|event| matches!(event, Event::PathPresent { path } if path.0 == 0)),
+        "{seen:?}"
+    );
     assert_eq!(receiver.snapshot().session.frames_received, 275);
     assert_eq!(sender.finish(), Ended::Closed);
 }
@@ -201,8 +203,11 @@ fn a_name_that_leads_elsewhere_is_followed_once_nobody_answers() {
         .set_name("studio.example", Ok(vec![bed.address().ip()]));
     bed.world.run_for(millis(6_000));
     let seen = drain(&events);
-    let is_connected = |event: &Event| matches!(event, Event::Connected { .. });
-    assert!(seen.iter().any(is_connected), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|event| matches!(event, Event::Connected { .. })),
+        "{seen:?}"
+    );
     assert_eq!(sender.finish(), Ended::Closed);
 }
 

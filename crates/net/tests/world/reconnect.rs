@@ -115,8 +115,12 @@ fn an_outage_alone_leaves_the_session_as_it_is() {
     bed.send_for(&sender, millis(1_000));
     let seen = drain(&events);
     assert!(silence_before_reconnection(&seen).is_some());
-    let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
-    assert!(!seen.iter().any(is_new), "{seen:?}");
+    assert!(
+        !seen
+            .iter()
+            .any(|event| matches!(event, Event::Reconnected { .. })),
+        "{seen:?}"
+    );
     assert_eq!(receiver.snapshots().len(), 1);
     assert_eq!(sender.finish(), Ended::Closed);
     let session = sessions.try_recv().expect("it began");
@@ -169,16 +173,21 @@ fn an_absent_path_is_reported_and_the_others_carry_the_session() {
     bed.world.run_for(millis(500));
     bed.send_for(&sender, millis(1_000));
     let seen = drain(&events);
-    let is_absent = |event: &Event| match event {
-        Event::PathAbsent { path, reason } => path.0 == 1 && reason.contains("line1"),
-        _ => false,
-    };
-    assert!(seen.iter().any(is_absent), "{seen:?}");
+    assert!(
+        seen.iter().any(|event| match event {
+            Event::PathAbsent { path, reason } => path.0 == 1 && reason.contains("line1"),
+            _ => false,
+        }),
+        "{seen:?}"
+    );
     assert_eq!(receiver.snapshot().session.frames_received, 50);
     bed.lines[1].plug();
     bed.send_for(&sender, millis(2_000));
-    let is_present = |event: &Event| matches!(event, Event::PathPresent { path } if path.0 == 1);
-    assert!(drain(&events).iter().any(is_present));
+    assert!(
+        drain(&events)
+            .iter()
+            .any(|event| matches!(event, Event::PathPresent { path } if path.0 == 1))
+    );
     assert!(sender.snapshot().paths[1].counters.acked_packets > 0);
     assert_eq!(sender.finish(), Ended::Closed);
 }

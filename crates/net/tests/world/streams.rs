@@ -184,8 +184,11 @@ fn a_restarted_server_ends_streams_and_takes_new_ones() {
         let back = there_and_back(stream, &bytes).await.expect("an echo");
         assert!(back == bytes);
     });
-    let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
-    assert!(drain(&events).iter().any(is_new));
+    assert!(
+        drain(&events)
+            .iter()
+            .any(|event| matches!(event, Event::Reconnected { .. }))
+    );
 }
 
 #[test]

@@ -91,9 +91,10 @@ impl Swarm {
             TcpFallback::Off
         };
         let mut own = Seed(seed).derive("intruder").rng();
-        let intruder = || Intruder::new(&world, studio.address(), studio::NAME);
         let mut swarm = Swarm {
-            intruder: own.chance(0.25).then(intruder),
+            intruder: own
+                .chance(0.25)
+                .then(|| Intruder::new(&world, studio.address(), studio::NAME)),
             cameras: (0..1 + rng.below(3))
                 .map(|index| Camera::new(&world, index, tcp))
                 .collect(),

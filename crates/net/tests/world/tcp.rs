@@ -57,9 +57,11 @@ fn blocked_udp_is_left_for_tcp_and_taken_again() {
     bed.world.run_for(millis(2_000));
     let seen = drain(&events);
     let tries = |event: &Event| matches!(event, Event::TriesTcp { .. });
-    let connected = |event: &Event| matches!(event, Event::Connected { .. });
     assert!(
-        seen.iter().any(tries) && seen.iter().any(connected),
+        seen.iter().any(tries)
+            && seen
+                .iter()
+                .any(|event| matches!(event, Event::Connected { .. })),
         "{seen:?}"
     );
     bed.send_for(&sender, millis(1_000));
@@ -95,10 +97,13 @@ fn udp_that_answers_is_not_left() {
         .block_on(client.connect_async())
         .expect("an answer");
     bed.send_for(&sender, millis(10_000));
-    let is_tcp =
-        |event: &Event| matches!(event, Event::TriesTcp { .. } | Event::PathCarrier { .. });
     let seen = drain(&events);
-    assert!(!seen.iter().any(is_tcp), "{seen:?}");
+    assert!(
+        !seen
+            .iter()
+            .any(|event| matches!(event, Event::TriesTcp { .. } | Event::PathCarrier { .. })),
+        "{seen:?}"
+    );
     assert_eq!(carriers(&sender)[0], Carrier::Udp);
 }
 
@@ -118,8 +123,11 @@ fn a_restarted_receiver_is_connected_to_again() {
     bed.send_for(&sender, millis(1_500));
     let (second, _sessions) = receiver(&bed);
     bed.send_for(&sender, millis(5_000));
-    let is_new = |event: &Event| matches!(event, Event::Reconnected { .. });
-    assert!(drain(&events).iter().any(is_new));
+    assert!(
+        drain(&events)
+            .iter()
+            .any(|event| matches!(event, Event::Reconnected { .. }))
+    );
     assert!(second.snapshot().session.frames_received > 50);
     assert_eq!(sender.finish(), Ended::Closed);
     drop(first);

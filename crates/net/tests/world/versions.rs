@@ -39,11 +39,13 @@ fn ends_of_different_versions_say_so() {
     let expected = Refused::OtherVersion(version);
     let seen = drain(&events);
     assert!(seen.contains(&Event::Refused(expected)), "{seen:?}");
-    let is_end = |event: &Event| match event {
-        Event::Ended(Ended::Refused { refused, .. }) => *refused == expected,
-        _ => false,
-    };
-    assert!(seen.iter().any(is_end), "{seen:?}");
+    assert!(
+        seen.iter().any(|event| match event {
+            Event::Ended(Ended::Refused { refused, .. }) => *refused == expected,
+            _ => false,
+        }),
+        "{seen:?}"
+    );
     // … and our receiver a sender of a later version, whose initiations are longer.
     drop(other.take());
     let (receiver, _sessions) = bed.receiver();

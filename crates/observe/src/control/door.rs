@@ -215,8 +215,10 @@ impl Controls {
         }
         let now = self.clock.now();
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_recent = |at: Instant| now.saturating_since(at) < REPORT_INTERVAL;
-        if watch.reported_at.is_some_and(is_recent) {
+        if watch
+            .reported_at
+            .is_some_and(|at| now.saturating_since(at) < REPORT_INTERVAL)
+        {
             watch.left_out_count += 1;
             return;
         }

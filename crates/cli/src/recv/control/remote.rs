@@ -71,9 +71,9 @@ impl Studio<'_> {
     /// Takes answers of senders, and repeats requests that have none.
     pub(super) fn hear_answers(&mut self, now: Instant) {
         while let Ok((stream, answer)) = self.controlled.answers.1.try_recv() {
-            let is_its =
-                |asking: &Asking| asking.stream == stream && asking.pending.request.id == answer.id;
-            if let Some(at) = self.controlled.asking.iter().position(is_its) {
+            if let Some(at) = self.controlled.asking.iter().position(|asking| {
+                asking.stream == stream && asking.pending.request.id == answer.id
+            }) {
                 let asking = self.controlled.asking.swap_remove(at);
                 self.settle(asking, answer.outcome());
             }

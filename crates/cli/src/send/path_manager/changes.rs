@@ -51,23 +51,25 @@ where
     if text == NONE {
         return Ok(None);
     }
-    let wrong = |error: T::Err| Refused::Wrong(format!("{name}: {error}, or \"{NONE}\""));
-    text.parse().map(Some).map_err(wrong)
+    text.parse()
+        .map(Some)
+        .map_err(|error| Refused::Wrong(format!("{name}: {error}, or \"{NONE}\"")))
 }
 
 impl PathManager {
     /// Returns the state of all paths.
     pub(in crate::send) fn controls(&self) -> Vec<PathControl> {
         let entries = self.entries.iter().zip(&self.names).enumerate();
-        let control = |(path, (entry, name)): (usize, (&super::PathEntry, &String))| PathControl {
-            path,
-            name: name.clone(),
-            on: !entry.is_off,
-            metered: entry.is_metered,
-            cap_bytes: entry.cap.map(|ByteCount(bytes)| bytes),
-            max_bps: entry.path.options.max_rate.map(DataRate::bits_per_second),
-        };
-        entries.map(control).collect()
+        entries
+            .map(|(path, (entry, name))| PathControl {
+                path,
+                name: name.clone(),
+                on: !entry.is_off,
+                metered: entry.is_metered,
+                cap_bytes: entry.cap.map(|ByteCount(bytes)| bytes),
+                max_bps: entry.path.options.max_rate.map(DataRate::bits_per_second),
+            })
+            .collect()
     }
 
     /// Returns whether these are changes of exactly the present paths.
@@ -125,11 +127,12 @@ impl PathManager {
     /// Returns the number of a path by its name or number.
     fn find(&self, text: &str) -> Result<usize, Refused> {
         let by_name = self.names.iter().position(|name| name == text);
-        let by_number = || text.parse().ok().filter(|index| *index < self.names.len());
-        by_name.or_else(by_number).ok_or_else(|| {
-            let known = self.names.join(", ");
-            Refused::Unknown(format!("there is no path {text}: known are {known}"))
-        })
+        by_name
+            .or_else(|| text.parse().ok().filter(|index| *index < self.names.len()))
+            .ok_or_else(|| {
+                let known = self.names.join(", ");
+                Refused::Unknown(format!("there is no path {text}: known are {known}"))
+            })
     }
 
     fn is_last_on(&self, index: usize) -> bool {

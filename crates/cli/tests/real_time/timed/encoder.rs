@@ -35,8 +35,10 @@ fn relay(target: &str, rate: DataRate) -> Relay {
 fn rates(line: &str) -> Vec<f64> {
     let parts: Vec<&str> = line.split(" Mbit/s").collect();
     let (_, before) = parts.split_last().unwrap();
-    let number = |part: &&str| part.rsplit(' ').next().unwrap().parse().unwrap();
-    before.iter().map(number).collect()
+    before
+        .iter()
+        .map(|part| part.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect()
 }
 
 #[test]

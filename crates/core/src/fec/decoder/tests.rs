@@ -271,14 +271,16 @@ fn determined(unknowns: &[u64], repairs: &[RepairHeader]) -> BTreeSet<u64> {
     let mut rows: Vec<Vec<u8>> = repairs
         .iter()
         .map(|header| {
-            let of = |&number: &u64| {
-                if header.covers(number) {
-                    header.coefficient(number)
-                } else {
-                    0
-                }
-            };
-            unknowns.iter().map(of).collect()
+            unknowns
+                .iter()
+                .map(|&number| {
+                    if header.covers(number) {
+                        header.coefficient(number)
+                    } else {
+                        0
+                    }
+                })
+                .collect()
         })
         .collect();
     let mut rank = 0;
@@ -346,8 +348,11 @@ fn overlapping_windows_are_seldom_singular() {
         let repairs: Vec<RepairHeader> = (0..6)
             .map(|row| block(first + rng.below(28), 20, 20 * row))
             .collect();
-        let covers_all = |header: &RepairHeader| unknowns.iter().all(|&n| header.covers(n));
-        if repairs.iter().all(covers_all) || !has_matching(&unknowns, &repairs) {
+        if repairs
+            .iter()
+            .all(|header| unknowns.iter().all(|&n| header.covers(n)))
+            || !has_matching(&unknowns, &repairs)
+        {
             continue;
         }
         solvable += 1;

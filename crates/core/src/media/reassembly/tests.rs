@@ -289,12 +289,13 @@ fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late(
 #[test]
 fn sessions_share_a_total_whichever_holds_it() {
     let memory = SharedMemory::new(1 << 20);
-    let with_memory = |_| {
-        let mut bed = Bed::new();
-        bed.reassembly = new(true, HandOut::InOrder, memory.clone());
-        bed
-    };
-    let mut beds: Vec<Bed> = (0..40).map(with_memory).collect();
+    let mut beds: Vec<Bed> = (0..40)
+        .map(|_| {
+            let mut bed = Bed::new();
+            bed.reassembly = new(true, HandOut::InOrder, memory.clone());
+            bed
+        })
+        .collect();
     for frame in 0..100 {
         for (place, bed) in beds.iter_mut().enumerate() {
             // The first ones keep their frames, and the others go on.

@@ -48,9 +48,14 @@ impl SendBuffer {
                     place.outstanding_on.insert(path);
                 }
                 if state.state != State::Arrived {
-                    let details =
-                        || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
-                    check_fragment(frame, state, &place, exceptions, details, checker);
+                    check_fragment(
+                        frame,
+                        state,
+                        &place,
+                        exceptions,
+                        || format!("frame {id} fragment {fragment}: {state:?}, {place:?}"),
+                        checker,
+                    );
                 }
             }
         }

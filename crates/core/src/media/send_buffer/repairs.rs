@@ -77,13 +77,15 @@ impl Repairs {
     }
 
     fn is_covered(&self, symbol: u64) -> bool {
-        let covers = |repair: &Repair| (repair.first..repair.end).contains(&symbol);
-        self.unsettled.iter().any(covers)
+        self.unsettled
+            .iter()
+            .any(|repair| (repair.first..repair.end).contains(&symbol))
     }
 
     fn position(&self, frame: FrameId, index: u16) -> Option<usize> {
-        let is_it = |repair: &Repair| repair.frame == frame && repair.index == index;
-        self.unsettled.iter().position(is_it)
+        self.unsettled
+            .iter()
+            .position(|repair| repair.frame == frame && repair.index == index)
     }
 
     fn push(&mut self, frame: FrameId, index: u16, first: u64, end: u64) {
@@ -360,8 +362,8 @@ impl SendBuffer {
         }
         let frame = &self.frames[self.frame_of(symbol)];
         let mut pieces = frame.pieces((symbol - frame.first_symbol) as u16);
-        let is_missing = |piece: u16| frame.fragments[usize::from(piece)].state != State::Arrived;
-        !frame.is_given_up && pieces.any(is_missing)
+        !frame.is_given_up
+            && pieces.any(|piece| frame.fragments[usize::from(piece)].state != State::Arrived)
     }
 
     /// Returns the index of the frame of a symbol. There must be one.

@@ -81,9 +81,9 @@ impl SendBuffer {
     }
 
     fn is_waiting(&self, packet: &PacketView) -> bool {
-        let is_it =
-            |other: &PacketView| (other.frame, other.fragment) == (packet.frame, packet.fragment);
-        self.waiting.iter().any(is_it)
+        self.waiting
+            .iter()
+            .any(|other| (other.frame, other.fragment) == (packet.frame, packet.fragment))
     }
 
     /// Puts a packet to those that wait.

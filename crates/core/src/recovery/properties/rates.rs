@@ -194,8 +194,7 @@ fn compressed_acknowledgements_never_give_more_than_the_capacity() {
         for delayed in bursts {
             let samples = Flow::run(Source::Paced(CAPACITY), schedule, delayed, 3);
             assert!(largest(&samples, |sampled| sampled.sample.delivery_rate) <= 1.0);
-            let smaller = |sampled: &Sampled| sampled.sample.min_of_send_and_ack_rate;
-            assert!(largest(&samples, smaller) <= 1.0);
+            assert!(largest(&samples, |sampled| sampled.sample.min_of_send_and_ack_rate) <= 1.0);
             let of_packets = |sampled: &Sampled| sampled.per_packet.iter().copied().max();
             assert!(largest(&samples, |sampled| of_packets(sampled).unwrap()) <= 1.0);
         }

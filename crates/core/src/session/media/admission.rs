@@ -134,8 +134,7 @@ impl Admission {
         let has_waited = now > self.path_changed_at + patience
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
-        let is_active = |path: &Path| path.state() == PathState::Active;
-        self.is_overloaded && paths.iter().any(is_active)
+        self.is_overloaded && paths.iter().any(|path| path.state() == PathState::Active)
     }
 }
 

@@ -86,8 +86,10 @@ impl Sender {
         let held = send_buffer.waiting();
         repairs.retain(|packet| {
             let is_source = |other: &PacketView| other.kind() == PacketKind::Source;
-            let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
-            if held.iter().any(is_held) {
+            if held
+                .iter()
+                .any(|other| is_source(other) && other.frame == packet.frame)
+            {
                 return true;
             }
             let (frame, repair) = (packet.frame, packet.fragment);

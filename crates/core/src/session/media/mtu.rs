@@ -10,9 +10,9 @@ use crate::session::sizes::Sizes;
 impl Media {
     /// Sets the fragment size of the next frame to the smallest packet size of the paths in use.
     pub(super) fn update_fragment_bytes(&mut self, sizes: &Sizes, paths: &[Path]) {
-        let is_used =
-            |path: &&Path| path.state().is_usable() && !self.standby.is_standby(paths, path.id);
-        let used = paths.iter().filter(is_used);
+        let used = paths
+            .iter()
+            .filter(|path| path.state().is_usable() && !self.standby.is_standby(paths, path.id));
         let bytes = sizes.fragment_bytes_for(used.map(|path| path.recovery.carried_bytes()));
         self.send_buffer.set_fragment_bytes(bytes);
     }

@@ -138,11 +138,11 @@ impl Probing {
         if need.policy != PaddingPolicy::Earned {
             return true;
         }
-        let is_other = |other: &Path| {
-            let is_gone = matches!(other.state(), PathState::Out | PathState::Removed);
-            other.id != path.id && !other.is_capped() && !is_gone
-        };
-        let is_spared = path.is_capped() && need.paths.iter().any(is_other);
+        let is_spared = path.is_capped()
+            && need.paths.iter().any(|other| {
+                let is_gone = matches!(other.state(), PathState::Out | PathState::Removed);
+                other.id != path.id && !other.is_capped() && !is_gone
+            });
         !is_spared && (path.is_padded && self.budget.may_continue() || self.may_begin())
     }
 

@@ -158,7 +158,7 @@ impl Rule<'_> {
     /// path is taken only if there is no other.
     fn best_for_copy(&self, search: &Search) -> Option<&PathView> {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
-        let rank = |view: &&PathView| {
+        self.views.iter().filter(usable).min_by_key(|view| {
             let loss_reported_after = self.paths[view.id.index()].recovery.loss_delay();
             let retry_delay =
                 loss_reported_after.mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
@@ -168,8 +168,7 @@ impl Rule<'_> {
                 search.has_copy(view),
                 search.arrival(view) + retry_delay,
             )
-        };
-        self.views.iter().filter(usable).min_by_key(rank)
+        })
     }
 
     /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the
@@ -234,14 +233,13 @@ impl Rule<'_> {
     /// Returns the way by the best path. Other paths that are equally good need not be avoided.
     fn copy_path(&self, search: &Search, best: PathId) -> CopyPath {
         let best = &self.views[best.index()];
-        let is_worse = |view: &&PathView| {
+        let worse = self.views.iter().filter(|view| {
             let has_more =
                 |has: fn(&Search, &PathView) -> bool| has(search, view) && !has(search, best);
             let is_worse =
                 search.is_late(view) || has_more(Search::has_lost) || has_more(Search::has_copy);
             view.id != best.id && is_worse
-        };
-        let worse = self.views.iter().filter(is_worse);
+        });
         CopyPath {
             path: best.id,
             avoid: worse.map(|view| view.id).collect(),

@@ -41,7 +41,7 @@ impl Media {
     /// Gives up the frames whose lifetime is over.
     pub(super) fn expire_frames(&mut self, now: Instant, output: &mut Output) {
         let notices = &mut self.notices;
-        let on_late = |id| notices.on_given_up(now, id, output);
-        self.send_buffer.expire(now, on_late);
+        self.send_buffer
+            .expire(now, |id| notices.on_given_up(now, id, output));
     }
 }

@@ -14,9 +14,9 @@ use crate::stream::Chunk;
 pub(super) fn segment_bytes(sizes: &Sizes, paths: &[Path]) -> usize {
     let is_only = paths.len() == 1;
     // One that has not answered yet may never do.
-    let is_used =
-        |path: &&Path| path.state().is_usable() && (is_only || path.recovery.rtt().has_sample());
-    let used = paths.iter().filter(is_used);
+    let used = paths
+        .iter()
+        .filter(|path| path.state().is_usable() && (is_only || path.recovery.rtt().has_sample()));
     let room = used.map(|path| path.recovery.carried_bytes() - path.unannounced_bytes());
     usize::from(sizes.fragment_bytes_for(room))
 }

@@ -81,11 +81,10 @@ impl Placement<'_> {
         self.move_later_ones(by);
         let earliest = latest_arrival(&self.views[by.index()], 0);
         // Overdue segments take another round trip; all others arrive before a new packet.
-        let is_later = |view: &PathView| {
+        if self.views.iter().any(|view| {
             let latest = view.rtt.latest.map(|_| view.forecast.overdue_arrival());
             view.id != by && view.bytes_in_flight > 0 && latest.is_none_or(|it| earliest < it)
-        };
-        if self.views.iter().any(is_later) {
+        }) {
             self.copy_in_flight(by, u64::MAX, |placement, chunk| {
                 Some(placement.expected(chunk.offset))
             });

@@ -18,13 +18,12 @@ impl Stream {
     /// Returns whether nothing can leave, as is usual after a packet has left or come. Records a
     /// window that keeps a segment back, as an attempt to send it would.
     pub(super) fn is_quiet(&self, now: Instant, sizes: &Sizes, paths: &mut [Path]) -> bool {
-        let is_silent = |path: &Path| {
-            let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
-            !path.has_notices(now) && !path.has_bound() && !is_probe_due()
-        };
         if self.is_window_due
             || self.says_blocked
-            || !paths.iter().all(is_silent)
+            || !paths.iter().all(|path| {
+                let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
+                !path.has_notices(now) && !path.has_bound() && !is_probe_due()
+            })
             || self.paths.iter().any(|own| own.probe.is_wanted())
         {
             return false;

@@ -155,9 +155,11 @@ impl StreamSession {
         stream.is_readable_reported = false;
         let consumed = consume(&mut stream.receive)?;
         // An acknowledgement that is due anyway also carries the window.
-        let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
-        stream.is_window_due |=
-            stream.receive.should_announce_window() && !self.paths.iter().any(is_ack_due);
+        stream.is_window_due |= stream.receive.should_announce_window()
+            && !self
+                .paths
+                .iter()
+                .any(|path| path.arrivals.due_at().is_some());
         Some(consumed)
     }
 

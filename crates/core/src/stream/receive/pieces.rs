@@ -51,11 +51,11 @@ impl Pieces {
     pub(super) fn known_bytes(&self, from: u64, to: u64) -> u64 {
         let begin = self.offset_at_or_before(from).unwrap_or(from);
         let near = self.by_offset.range(begin..to.max(begin));
-        let overlap = |(offset, piece): (&u64, &Piece)| {
+        near.map(|(offset, piece)| {
             let start = (*offset).clamp(from, to);
             piece.end.clamp(start, to) - start
-        };
-        near.map(overlap).sum()
+        })
+        .sum()
     }
 
     /// Returns the ranges between two offsets that have not arrived.

@@ -141,11 +141,10 @@ impl Written {
             let length = first.len().max(1) as u64;
             Some((offset.checked_sub(first.offset)? / length) as usize)
         });
-        let is_there = |guess: &usize| {
+        match guess.filter(|guess| {
             let piece = self.pieces.get(*guess);
             piece.is_some_and(|piece| piece.offset <= offset && offset < piece.end())
-        };
-        match guess.filter(is_there) {
+        }) {
             Some(index) => index,
             None => self.pieces.partition_point(|piece| piece.end() <= offset),
         }

@@ -91,9 +91,10 @@ fn batch(to: SocketAddr, bytes: &[u8], datagram_bytes: usize) -> Batch<'_> {
 fn read(stream: &Stream, deframer: &mut Deframer) -> Vec<Vec<u8>> {
     let (mut datagrams, mut buffer) = (vec![], [0; 50_000]);
     while let Ok(size @ 1..) = stream.read(&mut buffer) {
-        let take = |datagram: &mut [u8]| datagrams.push(datagram.to_vec());
         deframer
-            .push(&mut buffer[..size], take)
+            .push(&mut buffer[..size], |datagram| {
+                datagrams.push(datagram.to_vec())
+            })
             .expect("our stream");
     }
     datagrams

@@ -69,11 +69,10 @@ fn of_several_copies_that_were_bound_one_comes_back() {
 #[test]
 fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() {
     let mut buffer = buffer_with(&[(0, false)]);
-    let bound_for = |reason| PacketView {
+    let [copy, alone] = [SendReason::Duplicate, SendReason::New].map(|reason| PacketView {
         reason,
         ..buffer.waiting()[0]
-    };
-    let [copy, alone] = [SendReason::Duplicate, SendReason::New].map(bound_for);
+    });
     assert_eq!(buffer.reason_of(&copy), SendReason::New);
     buffer.on_sent(FrameId(0), 0, A, SendReason::New);
     for packet in [copy, alone] {

@@ -51,12 +51,11 @@ fn a_packet_of_a_key_frame_has_no_deadline() {
 #[test]
 fn packets_of_all_intra_frames_have_deadlines() {
     let buffer = buffer_with(&[(0, true), (40, true), (80, true)]);
-    let deadline = |id| {
-        let view = buffer.view(FrameId(id), 0, SendReason::Lost, PathSet::EMPTY);
-        view.unwrap().deadline
-    };
     assert_eq!(
-        [0, 1, 2].map(deadline),
+        [0, 1, 2].map(|id| {
+            let view = buffer.view(FrameId(id), 0, SendReason::Lost, PathSet::EMPTY);
+            view.unwrap().deadline
+        }),
         [500, 540, 580].map(|ms| Some(at(ms)))
     );
     assert_eq!(buffer.expires_at(), Some(at(500)));

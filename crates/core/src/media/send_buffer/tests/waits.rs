@@ -97,8 +97,9 @@ fn a_fragment_that_is_cut_again_has_arrived_when_all_pieces_have() {
     let (mut buffer, packet) = about_to_leave_again();
     let pieces = buffer.cut_again(&packet, 400);
     let lengths = |numbers: &[u16]| {
-        let of = |number: &u16| buffer.fragment(FrameId(0), *number).unwrap();
-        let parts = numbers.iter().map(of);
+        let parts = numbers
+            .iter()
+            .map(|number| buffer.fragment(FrameId(0), *number).unwrap());
         parts
             .map(|part| (part.header.offset, part.payload.len()))
             .collect::<Vec<_>>()
@@ -131,10 +132,9 @@ fn a_copy_that_left_before_the_cut_counts_for_every_piece() {
         .collect();
     assert_eq!(carried, [0, 3, 4]);
     assert_eq!(buffer.carried_by(content(0, true)).count(), 1);
-    let on_b = |fragment| buffer.view(FrameId(0), fragment, SendReason::Lost, PathSet::EMPTY);
     assert!(
         [0, 3, 4]
-            .map(on_b)
+            .map(|fragment| buffer.view(FrameId(0), fragment, SendReason::Lost, PathSet::EMPTY))
             .iter()
             .flatten()
             .all(|it| it.in_flight_on.contains(B))
