@@ -188,12 +188,15 @@ fn measure(program: &Path, folder: &Path, seconds: u64, viewers: usize) -> io::R
 }
 
 fn main() -> io::Result<()> {
-    let seconds = std::env::args().nth(1);
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(20);
+    let seconds = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20);
     let beside = std::env::current_exe()?;
     let beside = beside.ancestors().nth(2).unwrap_or(Path::new("."));
-    let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
-    let program = program.unwrap_or_else(|| beside.join("anabranch"));
+    let program = std::env::var_os("ANABRANCH")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| beside.join("anabranch"));
     let folder = std::env::temp_dir().join(format!("anabranch-dashboard-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     make_film(&folder.join("film.ts"), seconds + 10)?;

@@ -349,8 +349,8 @@ impl AllowList {
             let is_first = read_at.is_none();
             *read_at = version(path);
             check_unshared(path).context("--allow-from")?;
-            let text = std::fs::read_to_string(&*path);
-            let text = text.with_context(|| format!("cannot read --allow-from {shown}"))?;
+            let text = std::fs::read_to_string(&*path)
+                .with_context(|| format!("cannot read --allow-from {shown}"))?;
             // Many editors empty a file before they write it.
             ensure!(
                 is_first || !text.trim().is_empty(),
@@ -368,15 +368,18 @@ impl AllowList {
 fn append(path: &Path, line: &str) -> anyhow::Result<()> {
     let context = || format!("cannot write {}", path.display());
     let text = std::fs::read_to_string(path).with_context(context)?;
-    let file = std::fs::File::options().append(true).open(path);
-    let mut file = file.with_context(context)?;
+    let mut file = std::fs::File::options()
+        .append(true)
+        .open(path)
+        .with_context(context)?;
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    let written = file.write_all(format!("{end}{line}\n").as_bytes());
-    let written = written.and_then(|()| file.sync_all());
+    let written = file
+        .write_all(format!("{end}{line}\n").as_bytes())
+        .and_then(|()| file.sync_all());
     written.with_context(context)
 }
 

@@ -144,8 +144,10 @@ pub(crate) fn with_file(words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
         let word = word.to_string_lossy();
         word == "--config" || word.starts_with("--config=")
     };
-    let command = words.get(1).and_then(|word| word.to_str());
-    let command = command.and_then(|word| COMMANDS.into_iter().find(|known| *known == word));
+    let command = words
+        .get(1)
+        .and_then(|word| word.to_str())
+        .and_then(|word| COMMANDS.into_iter().find(|known| *known == word));
     let Some(command) = command.filter(|_| words.iter().any(names_file)) else {
         return Ok(words);
     };
@@ -266,8 +268,8 @@ impl File {
             if is_given(argument.get_id().as_str()) {
                 continue;
             }
-            let options = options_of(word, argument, value);
-            let options = options.with_context(|| format!("{} [{command}]", self.name))?;
+            let options = options_of(word, argument, value)
+                .with_context(|| format!("{} [{command}]", self.name))?;
             if argument.is_positional() {
                 positional.extend(options)
             } else {
@@ -369,8 +371,9 @@ mod tests {
         let (_folder, path) = file(BOTH);
         let expected = "send --ecn --latency=800 ms --metrics=9797 --to=192.0.2.1:7000 \
                         --via=wlan0 --via=wwan0,metered --config";
-        let all = words(&["anabranch", "send", "--config", &path]).unwrap();
-        let all = all.replace(&path, "");
+        let all = words(&["anabranch", "send", "--config", &path])
+            .unwrap()
+            .replace(&path, "");
         assert_eq!(all, format!("{expected}  -- -"));
         let line = [
             "anabranch",

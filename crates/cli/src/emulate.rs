@@ -64,8 +64,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let scenario = Scenario::load(&arguments.scenario, &arguments.settings)?;
     let links = links(&scenario, arguments)?;
-    let control = arguments.control.as_ref();
-    let control = control.map(|address| Server::bind("--control", address, &[]));
+    let control = arguments
+        .control
+        .as_ref()
+        .map(|address| Server::bind("--control", address, &[]));
     let control = control.transpose()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
@@ -117,15 +119,17 @@ fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<Relay
     let routes = scenario.emulated_routes()?;
     let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
     let addresses = listen::addresses(&arguments.listen, &names)?;
-    let links = routes.into_iter().zip(addresses);
-    let links = links.map(|(route, listen)| RelayLink {
-        listen,
-        target: arguments.to,
-        forward: route.forward,
-        reverse: route.reverse,
-        seed: Seed(arguments.seed).derive(&route.name),
-        name: route.name,
-    });
+    let links = routes
+        .into_iter()
+        .zip(addresses)
+        .map(|(route, listen)| RelayLink {
+            listen,
+            target: arguments.to,
+            forward: route.forward,
+            reverse: route.reverse,
+            seed: Seed(arguments.seed).derive(&route.name),
+            name: route.name,
+        });
     Ok(links.collect())
 }
 

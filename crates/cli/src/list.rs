@@ -70,8 +70,11 @@ fn statistics() -> String {
     let others = metrics::OF_REASONS.into_iter().chain([metrics::OF_STATES]);
     let of_outputs = metrics::OF_OUTPUTS.iter().map(|of| (of.name, of.help));
     let of_connections = metrics::OF_CONNECTIONS.iter().map(|of| (of.name, of.help));
-    let all = of_streams.chain(of_paths).chain(others);
-    let all = all.chain(of_outputs).chain(of_connections);
+    let all = of_streams
+        .chain(of_paths)
+        .chain(others)
+        .chain(of_outputs)
+        .chain(of_connections);
     all.map(|(name, help)| format!("{name:<45} {help}\n"))
         .collect()
 }

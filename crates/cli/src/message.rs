@@ -33,8 +33,8 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
     let end = text
         .char_indices()
         .take_while(|(at, character)| at + character.len_utf8() <= MAX_BYTES)
-        .last();
-    let end = end.map_or(0, |(at, character)| at + character.len_utf8());
+        .last()
+        .map_or(0, |(at, character)| at + character.len_utf8());
     bytes.extend_from_slice(&text.as_bytes()[..end]);
     Frame {
         bytes: bytes.into(),

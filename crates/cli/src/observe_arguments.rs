@@ -104,10 +104,16 @@ impl ObserveArguments {
             is_served || self.metrics_host.is_empty(),
             "--metrics-host is for --metrics or --dashboard: add one of them"
         );
-        let token = self.dashboard_token_file.as_deref();
-        let token = token.map(read_or_make_token).transpose()?;
-        let control_token = self.control_token.as_deref();
-        let control_token = control_token.map(read_or_make_token).transpose()?;
+        let token = self
+            .dashboard_token_file
+            .as_deref()
+            .map(read_or_make_token)
+            .transpose()?;
+        let control_token = self
+            .control_token
+            .as_deref()
+            .map(read_or_make_token)
+            .transpose()?;
         ensure!(
             control_token.is_none() || control_token != token,
             "--control-token: it is the token of --dashboard-token-file, which only reads: name \

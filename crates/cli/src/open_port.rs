@@ -76,20 +76,21 @@ impl OpenPort {
         let requests = Builder::new_current_thread().enable_all().build()?;
         let (mut opened, outside) = Opened::by_any(&requests, router, port)?;
         let (end, ended) = mpsc::channel();
-        let thread = thread::Builder::new().name("open-port".to_owned());
-        let thread = thread.spawn(move || {
-            let mut wait = opened.renew_after();
-            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                wait = match opened.renew(&requests) {
-                    Ok(()) => opened.renew_after(),
-                    Err(error) => {
-                        print::warn(format_args!("the router's port may close: {error:#}"));
-                        RETRY
-                    }
-                };
-            }
-            opened.close(&requests);
-        })?;
+        let thread = thread::Builder::new()
+            .name("open-port".to_owned())
+            .spawn(move || {
+                let mut wait = opened.renew_after();
+                while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                    wait = match opened.renew(&requests) {
+                        Ok(()) => opened.renew_after(),
+                        Err(error) => {
+                            print::warn(format_args!("the router's port may close: {error:#}"));
+                            RETRY
+                        }
+                    };
+                }
+                opened.close(&requests);
+            })?;
         Ok(OpenPort {
             outside,
             end: Some(end),
@@ -167,8 +168,8 @@ fn is_inner(address: IpAddr) -> bool {
 impl Router {
     /// Finds the router of the default route.
     fn find() -> anyhow::Result<Router> {
-        let text = std::fs::read_to_string("/proc/net/route");
-        let text = text.context("this system does not list its routes")?;
+        let text = std::fs::read_to_string("/proc/net/route")
+            .context("this system does not list its routes")?;
         let address =
             default_gateway(&text).context("this machine has no default route of IPv4")?;
         match outward() {

@@ -139,8 +139,10 @@ impl OverloadWatch {
     /// Returns an overload to report now, if any.
     pub(crate) fn due_report(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
         let session = &seen.session;
-        let of_paths = seen.paths.iter();
-        let of_paths = of_paths.map(|path| path.counters.received_media_bytes);
+        let of_paths = seen
+            .paths
+            .iter()
+            .map(|path| path.counters.received_media_bytes);
         let mark = match self.end {
             End::Sender | End::SrtlaSender => Mark {
                 at: now,
@@ -161,7 +163,11 @@ impl OverloadWatch {
         let overload = self.record(mark, carried(views.clone()));
         // Packets that are too long for their paths are no lack of bandwidth. The path watch warns.
         let is_too_small = |view: &PathView| view.is_mtu_too_small;
-        overload.filter(|_| !in_service(views).all(|view| is_too_small(&view)))
+        if !in_service(views).all(|view| is_too_small(&view)) {
+            overload
+        } else {
+            None
+        }
     }
 
     fn record(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {

@@ -86,8 +86,10 @@ impl Arguments {
         if let Some(list) = &self.allow_from {
             return Ok(list.clone());
         }
-        let folders = [usual_folder(), Some(PathBuf::from(SERVICES_FOLDER))];
-        let mut folders: Vec<PathBuf> = folders.into_iter().flatten().collect();
+        let mut folders: Vec<PathBuf> = [usual_folder(), Some(PathBuf::from(SERVICES_FOLDER))]
+            .into_iter()
+            .flatten()
+            .collect();
         folders.dedup();
         let lists: Vec<PathBuf> = folders.iter().flat_map(|at| Door::all_in(at)).collect();
         match &lists[..] {
@@ -225,8 +227,13 @@ fn print_list(list: &Path) -> anyhow::Result<()> {
     for Allowed { name, key, .. } in &all {
         // Limits are shown as the file has them.
         let has_key = |line: &&str| line.split_whitespace().next() == Some(&key.to_string());
-        let line = text.lines().find(has_key).unwrap_or_default();
-        let line = line.split('#').next().unwrap_or_default();
+        let line = text
+            .lines()
+            .find(has_key)
+            .unwrap_or_default()
+            .split('#')
+            .next()
+            .unwrap_or_default();
         let limits: Vec<&str> = line.split_whitespace().skip(2).collect();
         let limits = limits.join(" ");
         print::line(
@@ -266,8 +273,13 @@ fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<P
         known_names(peer, all.iter().map(|allowed| allowed.name.as_str()))
     );
     let is_kept = |line: &&str| {
-        let first = line.split('#').next().unwrap_or_default();
-        let first = first.split_whitespace().next().unwrap_or_default();
+        let first = line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .next()
+            .unwrap_or_default();
         removed.iter().all(|key| key.to_string() != first)
     };
     let mut kept = String::new();

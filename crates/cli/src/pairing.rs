@@ -112,8 +112,9 @@ fn make_list(list: &Path) -> anyhow::Result<()> {
     }
     let mut private = OpenOptions::new();
     private.write(true).create_new(true);
-    let made = allow_owner_alone(&mut private).open(list);
-    let mut made = made.with_context(context)?;
+    let mut made = allow_owner_alone(&mut private)
+        .open(list)
+        .with_context(context)?;
     made.write_all(LIST_HEAD.as_bytes()).with_context(context)
 }
 

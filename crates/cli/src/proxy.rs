@@ -137,8 +137,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    let names = arguments.paths.resolve()?;
-    let names = names.iter().map(|path| path.via.to_string()).collect();
+    let names = arguments
+        .paths
+        .resolve()?
+        .iter()
+        .map(|path| path.via.to_string())
+        .collect();
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = anabranch_tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
@@ -252,11 +256,12 @@ async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Pr
     for (option, addresses, protocol) in all {
         for text in addresses {
             let address = port_or_addr(option, text, Ipv4Addr::LOCALHOST.into())?;
-            let listener = listen::tcp(address).and_then(|listener| {
-                listener.set_nonblocking(true)?;
-                TcpListener::from_std(listener)
-            });
-            let listener = listener.with_context(|| format!("{option} {text}"))?;
+            let listener = listen::tcp(address)
+                .and_then(|listener| {
+                    listener.set_nonblocking(true)?;
+                    TcpListener::from_std(listener)
+                })
+                .with_context(|| format!("{option} {text}"))?;
             print::note(format_args!(
                 "taking connections at {} ({option})",
                 listener.local_addr()?

@@ -243,8 +243,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stdout = plan.destinations.standard_output();
     let whep = arguments.whep.as_ref();
     let observed = arguments.observe.open_with_pictures(stdout, whep)?;
-    let native = plan.native.as_ref();
-    let native = native.map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
+    let native = plan
+        .native
+        .as_ref()
+        .map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
     let native = native.transpose()?;
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
@@ -429,16 +431,17 @@ impl Studio<'_> {
         let its_outputs = outputs.clone();
         let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Steering, Reception)>();
         let (settings, results) = (self.settings.clone(), self.results.0.clone());
-        let thread = std::thread::Builder::new().name("stream".to_owned());
-        let thread = thread.spawn(move || {
-            for (name, share, steering, reception) in receptions {
-                let place = name.clone();
-                let session =
-                    Session::new(name, share, &reception, &its_outputs, steering, &settings);
-                // The main thread ends last.
-                let _ = results.send((place, session.run()));
-            }
-        });
+        let thread = std::thread::Builder::new()
+            .name("stream".to_owned())
+            .spawn(move || {
+                for (name, share, steering, reception) in receptions {
+                    let place = name.clone();
+                    let session =
+                        Session::new(name, share, &reception, &its_outputs, steering, &settings);
+                    // The main thread ends last.
+                    let _ = results.send((place, session.run()));
+                }
+            });
         let thread = thread.context("cannot start a thread")?;
         let worker = Worker {
             sessions,

@@ -42,23 +42,24 @@ impl ReturnFeed {
         let (frames, queue) = sync_channel(MAX_WAITING);
         let buffer = latency.map_or(JitterBuffer::Off, JitterBuffer::Fixed);
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
-        let writer = std::thread::Builder::new().name("return".to_owned());
-        let writer = writer.spawn(move || {
-            let written = write(
-                &queue,
-                playout,
-                &mut output,
-                &clock,
-                &stop,
-                |event| match event {
-                    OutputEvent::Failed { .. } => print::warn(event),
-                    OutputEvent::Resumed { .. } => {
-                        print::note(format_args!("output {name} {event}"))
-                    }
-                },
-            );
-            written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
-        });
+        let writer = std::thread::Builder::new()
+            .name("return".to_owned())
+            .spawn(move || {
+                let written = write(
+                    &queue,
+                    playout,
+                    &mut output,
+                    &clock,
+                    &stop,
+                    |event| match event {
+                        OutputEvent::Failed { .. } => print::warn(event),
+                        OutputEvent::Resumed { .. } => {
+                            print::note(format_args!("output {name} {event}"))
+                        }
+                    },
+                );
+                written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
+            });
         Ok(ReturnFeed {
             frames: Some(frames),
             writer: Some(writer.context("cannot start a thread")?),

@@ -419,11 +419,13 @@ fn watch(
             line.into_iter().for_each(print::warn);
         }
         service::turn(now, stop.is_stopped());
-        let due = meters.iter_mut().filter_map(|(owner, meter)| {
-            let is_due = meter.is_due(now);
-            is_due.then_some((*owner, meter))
-        });
-        let due: Vec<_> = due.collect();
+        let due: Vec<_> = meters
+            .iter_mut()
+            .filter_map(|(owner, meter)| {
+                let is_due = meter.is_due(now);
+                is_due.then_some((*owner, meter))
+            })
+            .collect();
         if due.is_empty() {
             continue;
         }

@@ -131,8 +131,10 @@ mod tests {
     fn a_slow_machine_is_told_at_once_and_not_all_the_time() {
         let mut slowness = Slowness::default();
         let at = |tick: u64| Instant::from_millis(50 * tick);
-        let reports = (0..300).filter_map(|tick| slowness.due_report(at(tick), late(240)));
-        let reports: Vec<String> = reports.map(|report| report.to_string()).collect();
+        let reports: Vec<String> = (0..300)
+            .filter_map(|tick| slowness.due_report(at(tick), late(240)))
+            .map(|report| report.to_string())
+            .collect();
         assert_eq!(reports.len(), 2, "{reports:?}");
         assert!(reports[0].contains("too slow") && reports[0].contains("waited 240 ms"));
         assert!(reports[0].contains("120 ms at worst"));

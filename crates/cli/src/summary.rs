@@ -167,8 +167,9 @@ fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCount
     let paths = snapshot.paths.iter().enumerate();
     let since = paths.map(|(index, path)| {
         let before = earlier.and_then(|earlier| earlier.paths.get(index));
-        let before = before.and_then(|before| path.same_path(before));
-        let before = before.map_or(ReasonCounts::default(), |path| path.counters.reasons);
+        let before = before
+            .and_then(|before| path.same_path(before))
+            .map_or(ReasonCounts::default(), |path| path.counters.reasons);
         path.counters.reasons.since(&before)
     });
     since.fold(ReasonCounts::default(), |sum, counts| sum.plus(&counts))

@@ -212,11 +212,12 @@ impl Outlets {
                 clock,
                 media: MediaMeter::default(),
             };
-            let thread = std::thread::Builder::new().name("target".to_owned());
-            let thread = thread.spawn(move || match outlet {
-                Outlet::Lines(lines) => lines.run_until(&stopped, look),
-                Outlet::Obs(obs) => obs.run_until(&stopped, look),
-            })?;
+            let thread = std::thread::Builder::new()
+                .name("target".to_owned())
+                .spawn(move || match outlet {
+                    Outlet::Lines(lines) => lines.run_until(&stopped, look),
+                    Outlet::Obs(obs) => obs.run_until(&stopped, look),
+                })?;
             running.push((stop, thread));
         }
         Ok(TargetReports { running })

@@ -66,8 +66,9 @@ impl Caps {
     /// # Errors
     /// There is no folder for the file.
     pub(crate) fn new(folder: Option<PathBuf>) -> anyhow::Result<Caps> {
-        let folder = folder.or_else(usual_folder);
-        let folder = folder.ok_or_else(|| anyhow!("name a folder for the counts: --state DIR"))?;
+        let folder = folder
+            .or_else(usual_folder)
+            .ok_or_else(|| anyhow!("name a folder for the counts: --state DIR"))?;
         Ok(Caps {
             file: folder.join(FILE),
             entries: Vec::new(),
@@ -179,8 +180,7 @@ impl Caps {
             .iter()
             .map(|entry| seen.paths.get(entry.path).map_or(0, carried_bytes))
             .collect();
-        let since = self.entries.iter().zip(&carried);
-        let since = since.map(|(entry, carried)| {
+        let since = self.entries.iter().zip(&carried).map(|(entry, carried)| {
             let bytes = carried.saturating_sub(entry.counted);
             (entry.name.as_str(), bytes)
         });

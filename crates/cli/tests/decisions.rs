@@ -22,11 +22,12 @@ struct Entry {
 fn decisions() -> BTreeMap<String, String> {
     let folder = fs::read_dir(workspace().join(FOLDER)).unwrap();
     let paths = folder.map(|entry| entry.unwrap().path());
-    let texts = paths.filter_map(|path| {
-        let name = path.file_name()?.to_str()?.to_owned();
-        (name != "README.md").then(|| (name, fs::read_to_string(&path).unwrap()))
-    });
-    let texts: BTreeMap<String, String> = texts.collect();
+    let texts: BTreeMap<String, String> = paths
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.to_owned();
+            (name != "README.md").then(|| (name, fs::read_to_string(&path).unwrap()))
+        })
+        .collect();
     assert!(!texts.is_empty(), "no decision in {FOLDER}");
     texts
 }
@@ -45,8 +46,11 @@ fn head(text: &str) -> Option<Entry> {
 
 /// Parses a row `| [NUMBER](file) | title | status | about |` of the index.
 fn row(line: &str) -> Option<(String, Entry)> {
-    let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
-    let cells: Vec<&str> = cells.split(" | ").collect();
+    let cells: Vec<&str> = line
+        .strip_prefix("| ")?
+        .strip_suffix(" |")?
+        .split(" | ")
+        .collect();
     let [link, title, status, _about] = cells[..] else {
         return None;
     };
@@ -85,8 +89,8 @@ fn named_paths(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn a_decision_has_a_number_a_title_and_a_status() {
     for (file, text) in decisions() {
-        let entry = head(&text);
-        let entry = entry.unwrap_or_else(|| panic!("{file}: not `# N. Title` and `Status: …`"));
+        let entry =
+            head(&text).unwrap_or_else(|| panic!("{file}: not `# N. Title` and `Status: …`"));
         let number = file.split('-').next().unwrap();
         assert_eq!(number, format!("{:04}", entry.number), "{file}");
         let known = ["accepted", "superseded by ["];

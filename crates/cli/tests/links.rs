@@ -85,7 +85,10 @@ fn mistake(path: &Path, link: &str, documents: &BTreeMap<PathBuf, String>) -> Op
     if !workspace().join(&target).exists() {
         return Some("the file does not exist".to_owned());
     }
-    let text = documents.get(&target).filter(|_| !anchor.is_empty())?;
+    if anchor.is_empty() {
+        return None;
+    }
+    let text = documents.get(&target)?;
     let known = anchors(text);
     (!known.contains(anchor)).then(|| format!("{} has only {known:?}", target.display()))
 }

@@ -29,8 +29,10 @@ fn installations_name_packages_and_features_that_exist() {
                 continue;
             };
             let path = path.trim_start_matches("../anabranch/");
-            let manifest = std::fs::read_to_string(root.join(path).join("Cargo.toml")).unwrap();
-            let manifest: toml::Table = manifest.parse().unwrap();
+            let manifest: toml::Table = std::fs::read_to_string(root.join(path).join("Cargo.toml"))
+                .unwrap()
+                .parse()
+                .unwrap();
             for feature in after("--features").unwrap_or_default().split(',') {
                 let features = manifest.get("features").and_then(|table| table.as_table());
                 let exists = features.is_some_and(|features| features.contains_key(feature));

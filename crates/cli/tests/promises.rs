@@ -28,11 +28,11 @@ fn tables() -> Vec<(String, Rows)> {
     let tables = heads.map(|(at, head)| {
         let rows = lines[at + 2..]
             .iter()
-            .take_while(|line| line.starts_with('|'));
-        let rows = rows.map(|line| {
-            let cells = line.trim_matches('|').split('|');
-            cells.map(|cell| cell.trim().to_owned()).collect()
-        });
+            .take_while(|line| line.starts_with('|'))
+            .map(|line| {
+                let cells = line.trim_matches('|').split('|');
+                cells.map(|cell| cell.trim().to_owned()).collect()
+            });
         ((*head).to_owned(), rows.collect())
     });
     tables.collect()
@@ -69,8 +69,10 @@ fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
     };
     let places = lines.iter().enumerate().filter(|(_, line)| is_it(line));
     places.into_iter().find_map(|(at, _)| {
-        let above = lines[..at].iter().rev();
-        let above = above.take_while(|line| line.starts_with("#["));
+        let above = lines[..at]
+            .iter()
+            .rev()
+            .take_while(|line| line.starts_with("#["));
         let attributes: Vec<String> = above.map(|line| (*line).to_owned()).collect();
         let is_test = attributes.iter().any(|line| line.contains("test"));
         is_test.then_some(attributes)

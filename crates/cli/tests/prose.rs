@@ -183,8 +183,11 @@ fn wording_only_becomes_plainer() {
     for (limit, now) in counts(LIMITS).into_iter().zip(counts(&found)) {
         assert_eq!(limit.0, now.0, "prose.txt becomes:\n{found}");
         let is_above = now.1 > limit.1 || now.2 > limit.2;
-        let of_part = places.iter().filter(|(part, _)| *part == now.0);
-        let of_part: Vec<&str> = of_part.map(|(_, place)| place.as_str()).collect();
+        let of_part: Vec<&str> = places
+            .iter()
+            .filter(|(part, _)| *part == now.0)
+            .map(|(_, place)| place.as_str())
+            .collect();
         assert!(
             !is_above,
             "{}: {} and {} findings where {} and {} are allowed; see CONTRIBUTING.md\n{}",

@@ -47,8 +47,10 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         let manifest: toml::Table = text.parse().unwrap();
         let name = path.split('/').nth(1).unwrap().to_owned();
         let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
-        let ours = dependencies.into_iter().flatten();
-        let ours = ours.filter_map(|(name, _)| name.strip_prefix("anabranch-").map(str::to_owned));
+        let ours = dependencies
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, _)| name.strip_prefix("anabranch-").map(str::to_owned));
         graph.entry(name).or_default().extend(ours);
     }
     graph
@@ -144,8 +146,10 @@ fn arrows_between_crates_that_must_never_be() {
 /// runtime, which only the feature for tests turns on.
 #[test]
 fn the_runtime_knows_links_in_tests_alone() {
-    let manifest = fs::read_to_string(workspace().join("crates/net/Cargo.toml")).unwrap();
-    let manifest: toml::Table = manifest.parse().unwrap();
+    let manifest: toml::Table = fs::read_to_string(workspace().join("crates/net/Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
     let is_optional = manifest["dependencies"]["anabranch-link"]["optional"].as_bool();
     assert_eq!(is_optional, Some(true));
     let features = manifest["features"].as_table().unwrap();

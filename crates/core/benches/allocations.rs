@@ -167,10 +167,10 @@ struct Bed {
 impl Bed {
     fn new(session: &Session) -> Bed {
         let now = Instant::ZERO;
-        let controller = anabranch_controllers::by_name(session.controller);
-        let controller = controller.expect("a registered controller");
-        let scheduler = anabranch_schedulers::by_name(session.scheduler);
-        let scheduler = scheduler.expect("a registered scheduler");
+        let controller =
+            anabranch_controllers::by_name(session.controller).expect("a registered controller");
+        let scheduler =
+            anabranch_schedulers::by_name(session.scheduler).expect("a registered scheduler");
         let config = Config {
             laboratory: Laboratory {
                 fixed_rate: DataRate::from_megabits_per_second(4),

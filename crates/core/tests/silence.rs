@@ -84,8 +84,8 @@ fn rfc9002_7_6_before_three_probe_timeouts_of_silence_all_is_lost_and_the_window
     let views = views(&mut network);
     let out = views
         .iter()
-        .position(|(view, _)| view.state == PathState::Out);
-    let out = out.expect("out");
+        .position(|(view, _)| view.state == PathState::Out)
+        .expect("out");
     let ((before, heard_at), (after, _)) = (views[out - 1], views[out]);
     let states = network.path_states.iter();
     let (out_at, ..) = states

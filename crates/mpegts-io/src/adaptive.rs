@@ -78,8 +78,9 @@ impl AdaptiveCamera {
             return 0;
         }
         let millis = elapsed.as_nanos() / 1_000_000;
-        let newest = u32::try_from(millis * u64::from(FRAMES_PER_SECOND) / 1_000);
-        let newest = newest.unwrap_or(u32::MAX).max(self.next_number);
+        let newest = u32::try_from(millis * u64::from(FRAMES_PER_SECOND) / 1_000)
+            .unwrap_or(u32::MAX)
+            .max(self.next_number);
         let left_out = newest - self.next_number;
         self.next_number = newest;
         left_out

@@ -69,8 +69,8 @@ impl BondedSender {
         limits: SourceLimits,
         surroundings: &Surroundings,
     ) -> anyhow::Result<Self> {
-        let srt = PlainSocket::listen_by(surroundings, listen, bind_to_keep);
-        let srt = srt.with_context(|| format!("cannot listen for SRT at {listen}"))?;
+        let srt = PlainSocket::listen_by(surroundings, listen, bind_to_keep)
+            .with_context(|| format!("cannot listen for SRT at {listen}"))?;
         let address = srt.local_addr().context("a socket without an address")?;
         let mut state = State {
             bond: Bond::new(limits, surroundings)?,
@@ -124,8 +124,13 @@ impl BondedSender {
     /// There is no path of this number.
     pub fn replace_path(&self, id: PathId, by: ClientPath) -> anyhow::Result<PathSnapshot> {
         let mut state = self.shared.lock();
-        let old = state.bond.snapshot().paths.into_iter().nth(id.index());
-        let old = old.with_context(|| format!("there is no path {id}"))?;
+        let old = state
+            .bond
+            .snapshot()
+            .paths
+            .into_iter()
+            .nth(id.index())
+            .with_context(|| format!("there is no path {id}"))?;
         state.bond.replace_path(id, by);
         Ok(old)
     }

@@ -270,8 +270,8 @@ mod tests {
             (350, 5_000, 9_000),
             (350, 9_000, 13_000),
             (1, 13_000, 13_100),
-        ];
-        let expected = expected.map(|(packets, first, end)| {
+        ]
+        .map(|(packets, first, end)| {
             (
                 packets,
                 Instant::from_millis(first),
@@ -299,8 +299,10 @@ mod tests {
                 }
                 let times = part.arrivals.expect("it is dated");
                 let first_at = begun_at.saturating_sub(times.lead());
-                let packets = times.groups(Duration::ZERO, 1).into_iter();
-                let packets = packets.map(|(count, since)| (count, first_at + since));
+                let packets = times
+                    .groups(Duration::ZERO, 1)
+                    .into_iter()
+                    .map(|(count, since)| (count, first_at + since));
                 let bytes = core::mem::take(&mut bytes);
                 units.push((bytes, part.importance, packets.collect()));
                 captured_at = None;

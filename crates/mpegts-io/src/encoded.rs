@@ -90,8 +90,11 @@ impl FromStr for CaptureName {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let pipeline = text.strip_prefix("gst:").map(str::trim);
-        let pipeline = pipeline.filter(|text| !text.is_empty()).ok_or(())?;
+        let pipeline = text
+            .strip_prefix("gst:")
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .ok_or(())?;
         Ok(CaptureName {
             shown: text.to_owned(),
             pipeline: pipeline.to_owned(),
@@ -179,8 +182,9 @@ impl Encoder {
 
     /// Returns the interpreter's arguments for the program's `action`.
     fn arguments(&self, action: &'static str) -> Vec<OsString> {
-        let sources = core::iter::once(&self.video).chain(&self.sound);
-        let sources = sources.map(|source| source.pipeline.as_str());
+        let sources = core::iter::once(&self.video)
+            .chain(&self.sound)
+            .map(|source| source.pipeline.as_str());
         let fixed = INTERPRETER.into_iter().chain([action]);
         fixed.chain(sources).map(OsString::from).collect()
     }

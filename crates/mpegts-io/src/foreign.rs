@@ -151,8 +151,10 @@ impl ForeignName {
         let inside = SrtAddress::of(self)?.listening_at(at(0));
         let surroundings = Surroundings::system(*clock);
         let (input, payloads) = SrtInput::open(&inside, &surroundings)?;
-        let srt = input.local_address().zip(input.origins());
-        let srt = srt.context("a listener has an address")?;
+        let srt = input
+            .local_address()
+            .zip(input.origins())
+            .context("a listener has an address")?;
         let relay = Relay::start(&self.shown(), self.address()?, srt, &surroundings)?;
         Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
     }

@@ -157,8 +157,8 @@ impl ForeignName {
 
     /// Returns the URL for a tool, with another place.
     pub(super) fn url(&self, scheme: &str, place: &str) -> String {
-        let pairs = self.parameters();
-        let pairs: Vec<_> = pairs
+        let pairs: Vec<_> = self
+            .parameters()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         if pairs.is_empty() {

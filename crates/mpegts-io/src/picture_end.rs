@@ -54,7 +54,10 @@ impl PictureEnd {
     /// Returns the time at which the current picture ends if no more of it arrives; `None` if no
     /// picture may be whole.
     pub(super) fn over_at(&self) -> Option<Instant> {
-        let came_at = self.came_at.filter(|_| self.progress.may_be_whole)?;
+        if !self.progress.may_be_whole {
+            return None;
+        }
+        let came_at = self.came_at?;
         let mut longest: Vec<_> = self.longest.iter().copied().collect();
         longest.sort_unstable();
         let inside = longest.get(longest.len() * PERCENT / 100);

@@ -108,7 +108,7 @@ impl Recording {
         let shown = path.display();
         let is_one_of_many = path.to_string_lossy().contains(TIME);
         let first = path_at(path, Timestamp::now());
-        if let Some(folder) = first.parent().filter(|_| is_one_of_many) {
+        if is_one_of_many && let Some(folder) = first.parent() {
             let made = std::fs::create_dir_all(folder);
             made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
@@ -392,8 +392,11 @@ fn check_name(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
 
 /// Rejects extensions of other containers than MPEG-TS.
 pub fn check_container(path: &Path) -> anyhow::Result<()> {
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    let extension = extension.to_ascii_lowercase();
+    let extension = path
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     if OTHER_CONTAINERS.contains(&extension.as_str()) {
         let (given, plain) = (path.display(), path.with_extension("ts"));
         let plain = plain.display();

@@ -214,15 +214,17 @@ impl Hands {
     }
 
     fn show_links(&self, now: Instant) {
-        let links = self.receiver.accepted_links(now);
-        let links = links.map(|(summary, heard_at)| Link {
-            address: summary.address,
-            datagram_count: summary.datagram_count,
-            bytes: summary.bytes,
-            heard_at,
-            is_there: true,
-            quality: None,
-        });
+        let links = self
+            .receiver
+            .accepted_links(now)
+            .map(|(summary, heard_at)| Link {
+                address: summary.address,
+                datagram_count: summary.datagram_count,
+                bytes: summary.bytes,
+                heard_at,
+                is_there: true,
+                quality: None,
+            });
         self.seen.set(&links.collect::<Vec<_>>());
     }
 

@@ -180,7 +180,10 @@ impl Stream {
     /// Returns when the part of a pipe's unit that has come is due, if there is one. Until then it
     /// waits for the rest.
     fn part_at(&self, now: Instant) -> Option<Instant> {
-        let pace = self.pace.filter(|_| self.cutter.has_part())?;
+        if !self.cutter.has_part() {
+            return None;
+        }
+        let pace = self.pace?;
         Some(pace.release_part_at(self.cutter.estimated_due(), now))
     }
 
@@ -238,18 +241,28 @@ impl Stream {
         self.picture_end
             .on_bytes(self.read_at, self.cutter.progress());
         let is_live = self.source.may_be_live() && next_at.is_none();
-        let over_at = self.picture_end.over_at().filter(|_| is_live);
-        let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
-        let pauses_at = pauses_at.min(self.read_at + PAUSE);
-        let pauses_at = pauses_at.min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE));
-        let pauses_at = pauses_at.min(self.growth.until().unwrap_or(Instant::FAR_FUTURE));
+        let over_at = if is_live {
+            self.picture_end.over_at()
+        } else {
+            None
+        };
+        let pauses_at = over_at
+            .unwrap_or(Instant::FAR_FUTURE)
+            .min(self.read_at + PAUSE);
+        let pauses_at = pauses_at
+            .min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE))
+            .min(self.growth.until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
             // Bytes arrive, but none of the picture.
             self.cutter.on_pause(pauses_at)?;
             return Ok(Reading::Pauses);
         }
         let has_held = is_live && self.cutter.has_held();
-        let part_at = self.part_at(self.read_at).filter(|_| is_live);
+        let part_at = if is_live {
+            self.part_at(self.read_at)
+        } else {
+            None
+        };
         let holds = has_held || part_at.is_some();
         let moment_at = match part_at {
             _ if has_held => self.read_at + MOMENT,
@@ -305,8 +318,10 @@ impl Stream {
             }
         };
         let mut waited = Duration::ZERO;
-        let read = self.source.read(buffer, wait, &mut waited, &mut take);
-        let read = read.with_context(|| format!("cannot read input {}", self.name))?;
+        let read = self
+            .source
+            .read(buffer, wait, &mut waited, &mut take)
+            .with_context(|| format!("cannot read input {}", self.name))?;
         pushed?;
         if let Some(datagram) = self.source.left_out() {
             let line = self.watch.on_left_out(clock.now(), &datagram);
@@ -426,8 +441,9 @@ mod tests {
         assert_eq!(waiting.pop(at(99)), None);
         waiting.postpone(Duration::from_secs(9));
         assert_eq!(waiting.pop(at(9_099)), None);
-        let dates = core::iter::from_fn(|| waiting.pop(at(10_000)));
-        let dates: Vec<_> = dates.map(|(_, due_at)| due_at).collect();
+        let dates: Vec<_> = core::iter::from_fn(|| waiting.pop(at(10_000)))
+            .map(|(_, due_at)| due_at)
+            .collect();
         assert_eq!(dates, [at(9_100), at(9_140), at(9_140)]);
         assert_eq!(waiting.bytes, 0);
     }

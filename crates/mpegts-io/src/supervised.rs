@@ -111,8 +111,9 @@ impl Supervised {
         // The kernel ends a tool together with the thread that started it, so the keeper's thread
         // starts the first one too.
         let (sender, started) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new().name(program.to_owned());
-        let thread = thread.spawn(move || keeper.run(&sender));
+        let thread = std::thread::Builder::new()
+            .name(program.to_owned())
+            .spawn(move || keeper.run(&sender));
         let thread = Some(thread.context("cannot start a thread")?);
         let supervised = Supervised {
             program,

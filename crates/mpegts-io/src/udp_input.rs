@@ -97,8 +97,8 @@ impl UdpInput {
             // The size is already set.
             Some(_) => None,
         };
-        let input = UdpInput::of(socket, buffer_bytes);
-        let mut input = input.with_context(|| format!("cannot listen at input {url}"))?;
+        let mut input = UdpInput::of(socket, buffer_bytes)
+            .with_context(|| format!("cannot listen at input {url}"))?;
         input.rtp_port.is_named = url.is_rtp();
         Ok(input)
     }
@@ -108,8 +108,8 @@ impl UdpInput {
     /// # Errors
     /// The system has no free port.
     pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
-        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into());
-        let socket = socket.context("cannot listen at a port of loopback")?;
+        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into())
+            .context("cannot listen at a port of loopback")?;
         UdpInput::of_sources(socket, Sources::SameUser(SameUser::default()))
     }
 
@@ -123,8 +123,8 @@ impl UdpInput {
     }
 
     fn of_sources(socket: UdpSocket, sources: Sources) -> anyhow::Result<UdpInput> {
-        let input = UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES));
-        let input = input.context("cannot listen at a port of loopback")?;
+        let input = UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES))
+            .context("cannot listen at a port of loopback")?;
         Ok(UdpInput { sources, ..input })
     }
 

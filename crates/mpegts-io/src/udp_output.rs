@@ -66,8 +66,8 @@ impl UdpOutput {
             "{url}: where to? An output needs an address, as udp://127.0.0.1:6000"
         );
         let [socket, plain] = udp_socket::open_outputs(url, to)?;
-        let output = UdpOutput::of(socket, plain, to);
-        let mut output = output.with_context(|| format!("cannot open output {url}"))?;
+        let mut output = UdpOutput::of(socket, plain, to)
+            .with_context(|| format!("cannot open output {url}"))?;
         if let Some(bytes) = url.parameters.datagram_bytes {
             output.datagram_bytes = bytes / PACKET_LEN * PACKET_LEN;
         }

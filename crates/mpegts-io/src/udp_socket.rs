@@ -148,7 +148,7 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
     let is_group = listen.ip().is_multicast();
     let mut bound = listen;
     bound.set_port(url.parameters.local_port.unwrap_or(listen.port()));
-    if let Some(address) = side.address.filter(|_| !is_group) {
+    if !is_group && let Some(address) = side.address {
         ensure!(
             listen.ip().is_unspecified() || listen.ip() == address,
             "localaddr={address} names another address than {}: one of both suffices",
@@ -158,7 +158,7 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
     }
     let socket = new(listen)?;
     socket.set_reuse_address(url.parameters.is_shared.unwrap_or(is_group))?;
-    if let Some(name) = side.interface.filter(|_| !is_group) {
+    if !is_group && let Some(name) = side.interface {
         bind_device(&socket, &side, name)?;
     }
     socket.bind(&bound.into())?;

@@ -29,11 +29,15 @@ pub(crate) fn accept(now: Instant, ports: &mut Vec<Port>) {
         .iter()
         .position(|port| matches!(port.tcp(), Tcp::Listening(_)));
     let Some(listening) = listening else { return };
-    let proven = ports.iter().filter_map(|port| match port.tcp() {
-        Tcp::Accepted(accepted) if accepted.is_proven() => Some(accepted.connection.peer().ip()),
-        _ => None,
-    });
-    let proven: Vec<_> = proven.collect();
+    let proven: Vec<_> = ports
+        .iter()
+        .filter_map(|port| match port.tcp() {
+            Tcp::Accepted(accepted) if accepted.is_proven() => {
+                Some(accepted.connection.peer().ip())
+            }
+            _ => None,
+        })
+        .collect();
     let Tcp::Listening(listener) = ports[listening].tcp_mut() else {
         return;
     };
@@ -95,8 +99,8 @@ fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted)
     let after = (latest + 1).max(first)..ports.len();
     let free = after
         .chain(slots.clone())
-        .find(|index| matches!(ports[*index].tcp(), Tcp::None));
-    let free = free.filter(|_| slots.len() >= MIN_SLOTS);
+        .find(|index| matches!(ports[*index].tcp(), Tcp::None))
+        .filter(|_| slots.len() >= MIN_SLOTS);
     let index = free.unwrap_or_else(|| {
         ports.push(Port::vacant());
         ports.len() - 1

@@ -320,7 +320,9 @@ impl<L: Load> ClientRole<L> {
                 session_kind: L::SESSION_KIND,
             },
             Some(mut before) => {
-                if let Some(driver) = self.driver.as_mut().filter(|_| !agreed.had_session) {
+                if !agreed.had_session
+                    && let Some(driver) = self.driver.as_mut()
+                {
                     driver.go_on_from(now, &mut before);
                 }
                 let seen = before.snapshot(now);

@@ -545,7 +545,7 @@ impl<L: Load> Driver<L> {
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let now = self.pass_to(now);
         let views = self.endpoint.paths(now);
-        let paths = views
+        let mut paths = views
             .into_iter()
             .zip(&self.paths)
             .map(|(view, path)| PathSnapshot {
@@ -562,8 +562,8 @@ impl<L: Load> Driver<L> {
                 last_error: path.last_error.clone(),
                 succession: 0,
                 link: None,
-            });
-        let mut paths = paths.collect();
+            })
+            .collect();
         self.add_links(now, &mut paths);
         Snapshot {
             at: now,

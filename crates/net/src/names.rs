@@ -121,11 +121,14 @@ impl Names {
 
     /// Adds a name. Returns its addresses, if they are known.
     pub(crate) fn add(&mut self, name: &HostName) -> &[SocketAddr] {
-        let at = self.entries.iter().position(|entry| entry.name == *name);
-        let at = at.unwrap_or_else(|| {
-            self.entries.push(Entry::new(name.clone()));
-            self.entries.len() - 1
-        });
+        let at = self
+            .entries
+            .iter()
+            .position(|entry| entry.name == *name)
+            .unwrap_or_else(|| {
+                self.entries.push(Entry::new(name.clone()));
+                self.entries.len() - 1
+            });
         &self.entries[at].addresses
     }
 

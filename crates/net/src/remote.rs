@@ -85,8 +85,11 @@ impl FromStr for Remote {
         if host.contains(':') && !host.starts_with('[') {
             return Err(RemoteError::Brackets);
         }
-        let port = port.parse().ok().filter(|port| *port != 0);
-        let port = port.ok_or(RemoteError::Port)?;
+        let port = port
+            .parse()
+            .ok()
+            .filter(|port| *port != 0)
+            .ok_or(RemoteError::Port)?;
         if !is_host_name(host) {
             return Err(RemoteError::Host);
         }

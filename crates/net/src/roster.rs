@@ -142,8 +142,11 @@ impl Roster {
             let vias = match path.via.pattern() {
                 None => vec![path.via.clone()],
                 Some(pattern) => {
-                    let names = self.network.interfaces(&path.remote)?.into_iter();
-                    let names = names.filter(|name| matches(pattern, name));
+                    let names = self
+                        .network
+                        .interfaces(&path.remote)?
+                        .into_iter()
+                        .filter(|name| matches(pattern, name));
                     names.map(Via::Interface).collect()
                 }
             };
@@ -204,8 +207,11 @@ impl Roster {
     /// Returns the number for a path that joins now; `None` if all paths are in use.
     pub fn place(&self, now: Instant) -> Option<PathPlace> {
         let first = |since: fn(&Entry) -> Option<Instant>| {
-            let replaceable = self.entries.iter().enumerate();
-            let replaceable = replaceable.filter(|(_, entry)| entry.present.is_of_pattern);
+            let replaceable = self
+                .entries
+                .iter()
+                .enumerate()
+                .filter(|(_, entry)| entry.present.is_of_pattern);
             let known = replaceable.filter_map(|(index, entry)| Some((since(entry)?, index)));
             known.min()
         };

@@ -317,7 +317,11 @@ impl Route {
     /// Returns the time for [`advance`](Self::advance).
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let trial = self.trial.as_ref()?;
-        let moves_at = trial.moves_at.filter(|_| !trial.has_moved);
+        let moves_at = if !trial.has_moved {
+            trial.moves_at
+        } else {
+            None
+        };
         Some(moves_at.unwrap_or(trial.began_at + TRIAL))
     }
 

@@ -368,10 +368,14 @@ impl<R: Role> Shared<R> {
         let has_ready_lane = polled
             .get(sockets.len() + connections.len())
             .is_some_and(is_ready);
-        let of_lanes = has_ready_lane.then(|| lanes.ready()).into_iter().flatten();
-        let of_lanes = of_lanes.map(|lane| (lane.peer.address.socket, &lane.socket));
-        let of_ports = sockets.iter().zip(polled);
-        let of_ports = of_ports
+        let of_lanes = has_ready_lane
+            .then(|| lanes.ready())
+            .into_iter()
+            .flatten()
+            .map(|lane| (lane.peer.address.socket, &lane.socket));
+        let of_ports = sockets
+            .iter()
+            .zip(polled)
             .filter(|(_, polled)| is_ready(polled))
             .map(|(socket, _)| *socket);
         for (index, socket) in of_lanes.chain(of_ports) {

@@ -106,8 +106,10 @@ impl Search {
         now: Instant,
         has_route: impl Fn(SocketAddr) -> bool,
     ) -> Option<SocketAddr> {
-        let kept = self.proven.filter(|(_, until)| now < *until);
-        let kept = kept.map(|(address, _)| address);
+        let kept = self
+            .proven
+            .filter(|(_, until)| now < *until)
+            .map(|(address, _)| address);
         let dropped = kept.filter(|address| !self.candidates.contains(address));
         let all: Vec<_> = self.candidates.iter().copied().chain(dropped).collect();
         let current_at = all.iter().position(|one| Some(*one) == self.current);
@@ -123,8 +125,9 @@ impl Search {
         let begin = current_at.map_or(0, |at| at + 1);
         let mut others = all[begin..].iter().chain(&all[..begin]).copied();
         // Without a route to any, sending to the first gives the user the reason.
-        let chosen = others.find(|address| has_route(*address));
-        let chosen = chosen.or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
+        let chosen = others
+            .find(|address| has_route(*address))
+            .or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
         let is_other = self.current != Some(chosen);
         self.choose(chosen);
         is_other.then_some(chosen)

@@ -156,8 +156,8 @@ impl Offer {
                     latency: beginning.latency,
                     takes_requests: beginning.takes_requests,
                 });
-                let driver = Driver::new(beginning, load);
-                let driver = driver.expect("the transport's set-up was checked at the start");
+                let driver = Driver::new(beginning, load)
+                    .expect("the transport's set-up was checked at the start");
                 (Box::new(driver), audience)
             }),
         })

@@ -223,8 +223,11 @@ impl ServerRole {
     /// Returns the session that must make room for one of `owner`: its own, or the longest silent
     /// one of those whose place it may take.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
-        let own = self.sessions.iter().find(|(_, held)| held.owner() == owner);
-        let own = own.map(|(index, _)| index);
+        let own = self
+            .sessions
+            .iter()
+            .find(|(_, held)| held.owner() == owner)
+            .map(|(index, _)| index);
         let longest_silent = || {
             let (index, heard_at) = places::longest_silent(&self.sessions, &self.places, owner)?;
             (now >= heard_at + self.takeover_after).then_some(index)

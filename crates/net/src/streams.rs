@@ -78,8 +78,7 @@ const DEFAULT_CONTROLLER: &str = "bbr3";
 
 /// Returns the transport's set-up for streams without wishes.
 pub(crate) fn default_stream_transport() -> Config {
-    let controller = anabranch_controllers::by_name(DEFAULT_CONTROLLER);
-    let controller = controller.expect("it is registered");
+    let controller = anabranch_controllers::by_name(DEFAULT_CONTROLLER).expect("it is registered");
     stream_transport(controller, anabranch_schedulers::default_stream_scheduler())
 }
 

@@ -89,8 +89,7 @@ impl Surroundings {
                 let name = remote.to_string();
                 let thread = std::thread::Builder::new().name("resolve".to_owned());
                 let began = thread.spawn(move || {
-                    let found = name.to_socket_addrs();
-                    let found = found.map(Iterator::collect);
+                    let found = name.to_socket_addrs().map(Iterator::collect);
                     on_addresses(found.map_err(|error| error.to_string()));
                 });
                 began.is_ok()

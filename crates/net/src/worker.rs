@@ -76,8 +76,9 @@ impl Worker {
         }
         let (waker, wakeup) = waker::pair()?;
         let of_thread = Arc::clone(&is_ending);
-        let thread = thread::Builder::new().name(name.to_owned());
-        let thread = thread.spawn(move || run(work, clock, &of_thread, &wakeup))?;
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(work, clock, &of_thread, &wakeup))?;
         Ok(Worker {
             is_ending,
             waker: WorkerWaker(Arc::new(waker)),

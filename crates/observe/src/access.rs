@@ -148,10 +148,14 @@ impl Token {
     }
 
     fn is_in_cookie<B>(&self, request: &Request<B>, name: &str) -> bool {
-        let values = request.headers().get_all(COOKIE).iter();
-        let values = values.filter_map(|value| value.to_str().ok());
-        let cookies = values.flat_map(|value| value.split(';'));
-        let mut cookies = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        let values = request
+            .headers()
+            .get_all(COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let mut cookies = values
+            .flat_map(|value| value.split(';'))
+            .filter_map(|cookie| cookie.trim().split_once('='));
         cookies.any(|(of, token)| of == name && self.is(token.as_bytes()))
     }
 }

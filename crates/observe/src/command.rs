@@ -70,8 +70,9 @@ impl Commands {
             waiting: VecDeque::new(),
             running: Vec::new(),
         };
-        let thread = thread::Builder::new().name("on-event".to_owned());
-        let thread = thread.spawn(move || runner.run(&received));
+        let thread = thread::Builder::new()
+            .name("on-event".to_owned())
+            .spawn(move || runner.run(&received));
         Ok(Commands {
             messages,
             is_over,

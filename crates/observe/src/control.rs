@@ -66,8 +66,11 @@ pub(super) async fn answer<B: AnyBody>(
     let Some(controls) = controls else {
         return refusal(&Refusal::NotHere);
     };
-    let client = request.extensions().get::<ClientAddress>().copied();
-    let client = client.map_or(IpAddr::from([0, 0, 0, 0]), |ClientAddress(address)| address);
+    let client = request
+        .extensions()
+        .get::<ClientAddress>()
+        .copied()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |ClientAddress(address)| address);
     let (head, body) = request.into_parts();
     let kind = match controls.check(&head, client, reading) {
         Ok(kind) => kind,

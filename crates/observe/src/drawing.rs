@@ -99,8 +99,9 @@ pub fn run() -> anyhow::Result<()> {
     limit_this_process(MAX_MEMORY_BYTES, MAX_SECONDS).context("cannot set a limit")?;
     let mut unit = Vec::new();
     io::stdin().lock().read_to_end(&mut unit)?;
-    let coded = PictureExtractor::new().extract(&unit);
-    let coded = coded.context("there is no picture")?;
+    let coded = PictureExtractor::new()
+        .extract(&unit)
+        .context("there is no picture")?;
     ensure!(coded.codec == VideoCodec::H264, "it is not H.264");
     let mut decoder = H264Decoder::new()?;
     let picture = decoder.decode(&coded.bytes)?;

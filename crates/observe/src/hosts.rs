@@ -44,8 +44,10 @@ impl Hosts {
     /// Returns whether each host in a request is this machine. Browsers always name one; simple
     /// programs may not.
     pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        let of_headers = headers.get_all(HOST).iter();
-        let mut of_headers = of_headers.map(|value| value.to_str().ok()?.parse().ok());
+        let mut of_headers = headers
+            .get_all(HOST)
+            .iter()
+            .map(|value| value.to_str().ok()?.parse().ok());
         uri.authority().is_none_or(|target| self.is_ours(target))
             && of_headers.all(|host| host.is_some_and(|host| self.is_ours(&host)))
     }

@@ -178,18 +178,19 @@ impl Server {
             patience: self.patience,
         });
         let listener = self.listener;
-        let thread = thread::Builder::new().name(name.to_owned());
-        let thread = thread.spawn(move || {
-            runtime.block_on(async move {
-                let Ok(listener) = TcpListener::from_std(listener) else {
-                    return;
-                };
-                tokio::select! {
-                    () = accept_all(&listener, &answering) => {}
-                    _ = stopped => {}
-                }
-            });
-        })?;
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    let Ok(listener) = TcpListener::from_std(listener) else {
+                        return;
+                    };
+                    tokio::select! {
+                        () = accept_all(&listener, &answering) => {}
+                        _ = stopped => {}
+                    }
+                });
+            })?;
         Ok(Serving {
             stop: Some(stop),
             thread: Some(thread),

@@ -342,20 +342,23 @@ impl Opened {
             .map(|command| Commands::start(command, role, clock, &shared.listeners))
             .transpose()?;
         let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
-        let serving = self.servers.into_iter().map(|(server, door)| {
-            let shared = Arc::clone(&shared);
-            server.start("metrics", Metrics { shared, door })
-        });
-        let serving = serving.collect::<std::io::Result<_>>()?;
+        let serving = self
+            .servers
+            .into_iter()
+            .map(|(server, door)| {
+                let shared = Arc::clone(&shared);
+                server.start("metrics", Metrics { shared, door })
+            })
+            .collect::<std::io::Result<_>>()?;
         let (stop, stopped) = mpsc::channel();
         let sinks = Sinks {
             shared: Arc::clone(&shared),
             stats,
             qlog: qlog.clone(),
         };
-        let sampling = thread::Builder::new().name("statistics".to_owned());
-        let sampling =
-            sampling.spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
+        let sampling = thread::Builder::new()
+            .name("statistics".to_owned())
+            .spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
         let running = Running {
             shared,
             stop: Some(stop),

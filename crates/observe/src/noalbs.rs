@@ -32,8 +32,7 @@ pub(super) fn with_publishers(status: &Status, wanted: Option<&str>) -> Value {
         None => object.insert("message".to_owned(), json!("offline")),
     };
     object.insert("status".to_owned(), json!("ok"));
-    let publishers = publishers.into_iter().map(with_rtt);
-    let publishers: Map<String, Value> = publishers.collect();
+    let publishers: Map<String, Value> = publishers.into_iter().map(with_rtt).collect();
     object.insert("publishers".to_owned(), publishers.into());
     Value::Object(object)
 }

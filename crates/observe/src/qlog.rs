@@ -431,10 +431,9 @@ fn metrics(seen: &PathSnapshot) -> Value {
             "anabranch_bandwidth",
             Some(json!(view.bandwidth.bits_per_second())),
         ),
-    ];
-    let known = known
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(known.collect())
 }
 
@@ -446,11 +445,13 @@ mod tests {
     use super::*;
 
     fn records(bytes: &[u8]) -> Vec<Value> {
-        let records = bytes.split(|byte| *byte == RECORD_SEPARATOR).skip(1);
-        let records = records.map(|record| {
-            assert_eq!(record.last(), Some(&b'\n'));
-            serde_json::from_slice(record).unwrap()
-        });
+        let records = bytes
+            .split(|byte| *byte == RECORD_SEPARATOR)
+            .skip(1)
+            .map(|record| {
+                assert_eq!(record.last(), Some(&b'\n'));
+                serde_json::from_slice(record).unwrap()
+            });
         records.collect()
     }
 

@@ -164,8 +164,11 @@ fn gap_count(recording: &Path) -> usize {
 
 fn files_of(pattern: &Path, visited: &mut usize) -> Vec<Recording> {
     let has_place = |path: &Path| path.to_string_lossy().contains('{');
-    let fixed = pattern.ancestors().skip(1).find(|path| !has_place(path));
-    let fixed = fixed.unwrap_or(Path::new(""));
+    let fixed = pattern
+        .ancestors()
+        .skip(1)
+        .find(|path| !has_place(path))
+        .unwrap_or(Path::new(""));
     let parts: Vec<String> = pattern
         .strip_prefix(fixed)
         .unwrap_or(pattern)

@@ -230,8 +230,9 @@ impl Metrics {
             return text(StatusCode::NOT_FOUND, NO_PICTURES);
         };
         let wanted = request.uri().query().and_then(wanted_stream);
-        let stream = wanted.or_else(|| self.shared.first_stream());
-        let stream = stream.unwrap_or_default();
+        let stream = wanted
+            .or_else(|| self.shared.first_stream())
+            .unwrap_or_default();
         let latency = self.shared.latency_of(&stream);
         viewing.answer(request, stream, latency).await
     }
@@ -342,8 +343,7 @@ fn watch(method: &Method, shared: &Shared) -> Answer {
 /// Returns the picture of a stream. It may take a while, and other requests do not wait for it.
 async fn thumbnail(query: Option<&str>, shared: &Arc<Shared>) -> Answer {
     let wanted = query.and_then(wanted_stream);
-    let stream = wanted.or_else(|| shared.first_stream());
-    let stream = stream.unwrap_or_default();
+    let stream = wanted.or_else(|| shared.first_stream()).unwrap_or_default();
     let shared = Arc::clone(shared);
     let picture = tokio::task::spawn_blocking(move || shared.key_frames.picture(&stream));
     // Browsers report an error in their console for other answers than this.

@@ -60,8 +60,7 @@ impl Stats {
             StatsName::StandardOutput => (None, "standard output".to_owned()),
             StatsName::File(path) => {
                 let name = path.display().to_string();
-                let file = opened(path);
-                let file = file.with_context(|| format!("--stats: cannot write {name}"))?;
+                let file = opened(path).with_context(|| format!("--stats: cannot write {name}"))?;
                 (Some((file, path.clone())), name)
             }
         };

@@ -284,15 +284,16 @@ impl Tracked {
         };
         let foreign = self.foreign.as_ref();
         let silent_s = |at: Instant| snapshot.at.saturating_since(at).as_secs_f64();
-        let paths = snapshot.paths.iter().zip(&mut self.paths).enumerate();
-        let paths = paths.map(|(index, (path, tracked))| {
-            let name = path_name(&self.path_names, index, path);
-            let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
-            Path {
-                silent_s: heard_at.map(|at| silent_s(*at)),
-                ..tracked.state(index, name, path)
-            }
-        });
+        let paths = snapshot.paths.iter().zip(&mut self.paths).enumerate().map(
+            |(index, (path, tracked))| {
+                let name = path_name(&self.path_names, index, path);
+                let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
+                Path {
+                    silent_s: heard_at.map(|at| silent_s(*at)),
+                    ..tracked.state(index, name, path)
+                }
+            },
+        );
         let paths: Vec<Path> = paths.collect();
         let since = snapshot
             .connected_at

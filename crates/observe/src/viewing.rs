@@ -100,8 +100,13 @@ impl Viewing {
 
     async fn offer<B: AnyBody>(&self, request: Request<B>, stream: String) -> Answer {
         let kind = request.headers().get(CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let kind = kind
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim();
         if !kind.eq_ignore_ascii_case(SDP) {
             let wanted = "an offer is application/sdp\n";
             return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, wanted);

@@ -162,14 +162,18 @@ fn print_costs(transports: &[Transport], rates: &[u64], length: Duration) -> std
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let what = arguments.first().map_or("all", String::as_str);
-    let rates = arguments.get(1).map_or("50,100,200,400", String::as_str);
-    let rates: Vec<u64> = rates.split(',').flat_map(str::parse).collect();
+    let rates: Vec<u64> = arguments
+        .get(1)
+        .map_or("50,100,200,400", String::as_str)
+        .split(',')
+        .flat_map(str::parse)
+        .collect();
     let seconds = arguments.get(2).and_then(|text| text.parse().ok());
     let length = Duration::from_secs(seconds.unwrap_or(10));
     let folder = std::env::temp_dir().join(format!("beside-srt-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
-    let program = program
+    let program = std::env::var_os("ANABRANCH")
+        .map(PathBuf::from)
         .or_else(|| {
             Some(
                 std::env::current_exe()

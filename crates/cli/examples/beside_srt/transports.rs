@@ -224,8 +224,7 @@ impl Running {
     /// Returns the CPU seconds of sender and receiver so far, in user and kernel mode.
     pub fn cpu_seconds(&self) -> [f64; 2] {
         [&self.sender, &self.receiver].map(|child| {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()));
-            let stat = stat.unwrap_or_default();
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
             let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
             let ticks = fields.split_whitespace().skip(11).take(2);
             ticks.flat_map(str::parse::<f64>).sum::<f64>() / TICKS_PER_SECOND

@@ -74,8 +74,9 @@ impl Reload {
         let parsed = crate::Arguments::from_arg_matches(&matches);
         let command = parsed.map_err(|error| anyhow!("{}", gist(&error)))?.command;
         let name = matches.subcommand_name().unwrap_or_default();
-        let changed = names(name).into_iter();
-        let changed = changed.filter(|(id, _)| given.get(id) != self.present.get(id));
+        let changed = names(name)
+            .into_iter()
+            .filter(|(id, _)| given.get(id) != self.present.get(id));
         Ok(Reread {
             changed: changed.collect(),
             command,
@@ -145,11 +146,13 @@ fn given(matches: &ArgMatches) -> Given {
         return Given::new();
     };
     let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
-    let named = names(command).into_iter();
-    let named = named.filter(|(id, _)| is_given(id));
+    let named = names(command).into_iter().filter(|(id, _)| is_given(id));
     let values = named.map(|(id, _)| {
-        let values = given.get_raw(&id).map(|values| values.map(OsString::from));
-        let values = values.map(Iterator::collect).unwrap_or_default();
+        let values = given
+            .get_raw(&id)
+            .map(|values| values.map(OsString::from))
+            .map(Iterator::collect)
+            .unwrap_or_default();
         (id, values)
     });
     values.collect()
@@ -171,8 +174,9 @@ mod tests {
         let write = |text: &str| fs::write(&path, text).unwrap();
         write(BEFORE);
         let file = path.to_str().unwrap();
-        let words = ["anabranch", "recv", "--config", file, "--timeout", "9 s"];
-        let words = words.map(OsString::from).to_vec();
+        let words = ["anabranch", "recv", "--config", file, "--timeout", "9 s"]
+            .map(OsString::from)
+            .to_vec();
         let mut reload = Reload::of(words, Some(&path)).unwrap();
         let live = ["outputs", "allow"];
         let reread = reload.reread().unwrap();

@@ -126,11 +126,11 @@ impl Client {
             .body(Full::new(Bytes::from(body)))?;
         let answer = sender.send_request(request).await?;
         let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_BYTES);
-        let body = body.collect().await;
+        let body = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
         connection.abort();
-        let body = body.map_err(|error| anyhow!("its answer broke off: {error}"))?;
-        let body = body.to_bytes();
+        let body = body
+            .map_err(|error| anyhow!("its answer broke off: {error}"))?
+            .to_bytes();
         Ok(Answer { status, body })
     }
 }

@@ -43,8 +43,10 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     } else {
         &[("without an outage", false)]
     };
-    let scenarios = outages.iter().map(|(_, has_outage)| load(*has_outage));
-    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let scenarios = outages
+        .iter()
+        .map(|(_, has_outage)| load(*has_outage))
+        .collect::<Result<Vec<_>, _>>()?;
     let metrics = ["frames-decodable-on-time".to_owned()];
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
         .context("the demo's links in the simulator")?;

@@ -109,14 +109,16 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: St
     let past = view_events
         .iter()
         .map(|view_event| Line::raw(line(view_event.at.as_secs_f64(), &view_event.text)));
-    let to_come = SCRIPT.iter().filter(|(at, _)| {
-        let seen_at = moment.recording.samples.last().map(|sample| sample.at);
-        seen_at < Some(*at) && *at < moment.end_at
-    });
-    let to_come = to_come.map(|(at, what)| {
-        let text = format!("{} (to come)", scripted(what));
-        Line::from(line(at.as_secs_f64(), &text).dim())
-    });
+    let to_come = SCRIPT
+        .iter()
+        .filter(|(at, _)| {
+            let seen_at = moment.recording.samples.last().map(|sample| sample.at);
+            seen_at < Some(*at) && *at < moment.end_at
+        })
+        .map(|(at, what)| {
+            let text = format!("{} (to come)", scripted(what));
+            Line::from(line(at.as_secs_f64(), &text).dim())
+        });
     let block = ruled(&title);
     let height = usize::from(block.inner(area).height);
     let lines: Vec<Line<'_>> = past.chain(to_come).collect();
@@ -126,22 +128,24 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: St
 }
 
 fn draw_promises(frame: &mut Frame<'_>, area: Rect, promises: &[Promise]) {
-    let lines = promises.iter().map(|promise| {
-        let Promise {
-            text,
-            measured,
-            verdict,
-        } = promise;
-        let rest = match verdict {
-            Verdict::NotJudged => text.clone(),
-            _ => format!("{text}: {measured}"),
-        };
-        Line::from(vec![
-            Span::styled(format!("{:<12}", verdict.name()), style(*verdict)),
-            Span::raw(rest),
-        ])
-    });
-    let lines: Vec<Line<'_>> = lines.collect();
+    let lines: Vec<Line<'_>> = promises
+        .iter()
+        .map(|promise| {
+            let Promise {
+                text,
+                measured,
+                verdict,
+            } = promise;
+            let rest = match verdict {
+                Verdict::NotJudged => text.clone(),
+                _ => format!("{text}: {measured}"),
+            };
+            Line::from(vec![
+                Span::styled(format!("{:<12}", verdict.name()), style(*verdict)),
+                Span::raw(rest),
+            ])
+        })
+        .collect();
     let block = ruled("promises so far");
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }

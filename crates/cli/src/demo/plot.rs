@@ -33,8 +33,7 @@ pub(super) fn draw(path: &Path, recording: &Recording, is_moving: bool) -> std::
 
 fn charts(recording: &Recording) -> [Chart; 2] {
     let links = LINKS.map(|link| format!("{} ({}, {})", link.name, link.rate, link.delay));
-    let charts = [rates(recording), delays(recording)];
-    let mut charts = charts.map(|lines| Lines {
+    let mut charts = [rates(recording), delays(recording)].map(|lines| Lines {
         x: "time, s".to_owned(),
         x_end: Some(recording.ended_at.as_secs_f64().max(1.0)),
         shades: outage(recording).into_iter().collect(),
@@ -71,15 +70,20 @@ fn layers(recording: &Recording) -> Vec<Line> {
         let all = rate(samples, index, RATE_WINDOW, sum).max(edge);
         layers[LINKS.len()].push((at, all.megabits_per_second()));
     }
-    let names = LINKS.iter().map(|link| format!("video by {}", link.name));
-    let names = names.chain(["headers, repairs, repeats, padding".to_owned()]);
+    let names = LINKS
+        .iter()
+        .map(|link| format!("video by {}", link.name))
+        .chain(["headers, repairs, repeats, padding".to_owned()]);
     let colours = PATHS.into_iter().chain([OTHER_BYTES]);
-    let layers = layers.into_iter().zip(names).zip(colours);
-    let layers = layers.map(|((points, name), colour)| Line {
-        mark: Mark::Area,
-        colour: Some(colour),
-        ..Line::new(name, points)
-    });
+    let layers = layers
+        .into_iter()
+        .zip(names)
+        .zip(colours)
+        .map(|((points, name), colour)| Line {
+            mark: Mark::Area,
+            colour: Some(colour),
+            ..Line::new(name, points)
+        });
     let mut layers: Vec<Line> = layers.collect();
     layers.reverse();
     layers

@@ -213,17 +213,18 @@ pub(super) mod testing {
             target_bitrate: DataRate::from_megabits_per_second(2),
             ..Sample::default()
         };
-        let samples = (0..1_500).map(|number| {
-            last.at = Instant::from_millis(number * 20);
-            for (index, path) in last.received.iter_mut().enumerate() {
-                if index != FAILING || !(OUTAGE_AT..RETURN_AT).contains(&last.at) {
-                    path.media_bytes += 2_500;
-                    path.bytes += 2_700;
+        let samples = (0..1_500)
+            .map(|number| {
+                last.at = Instant::from_millis(number * 20);
+                for (index, path) in last.received.iter_mut().enumerate() {
+                    if index != FAILING || !(OUTAGE_AT..RETURN_AT).contains(&last.at) {
+                        path.media_bytes += 2_500;
+                        path.bytes += 2_700;
+                    }
                 }
-            }
-            last
-        });
-        let samples = samples.collect();
+                last
+            })
+            .collect();
         Recording {
             ended_at: Instant::from_secs(30),
             frames: (0..747).map(frame).collect(),

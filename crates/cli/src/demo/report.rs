@@ -17,8 +17,8 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     let ends = [
         ("sender", End::Sender, &recording.sender),
         ("receiver", End::Receiver, &recording.receiver),
-    ];
-    let ends = ends.map(|(name, end, seen)| {
+    ]
+    .map(|(name, end, seen)| {
         // Both keys are of this run alone.
         let seen = Snapshot {
             peer: None,

@@ -113,8 +113,8 @@ impl Viewer {
     /// # Errors
     /// A file that cannot be written, or a decoder that cannot be made.
     pub(super) fn open(source: Source, output: &Path) -> anyhow::Result<Viewer> {
-        let file = File::create(output);
-        let file = file.with_context(|| format!("cannot write {}", output.display()))?;
+        let file =
+            File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
         Ok(Viewer {
             decoder: H264Decoder::new()?,
             extractor: PictureExtractor::new(),

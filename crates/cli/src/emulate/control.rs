@@ -99,8 +99,9 @@ impl Changes {
     /// mistake, none is applied.
     fn apply(&self, text: &str) -> Result<String, String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let changes = lines.map(|line| self.parse(line));
-        let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
+        let changes: Vec<Change> = lines
+            .map(|line| self.parse(line))
+            .collect::<Result<_, _>>()?;
         let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
         let relay = relay.as_ref().ok_or("the network has ended")?;
         let mut message = String::new();

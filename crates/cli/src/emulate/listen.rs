@@ -72,8 +72,9 @@ pub(super) fn addresses(wanted: &[ListenAt], routes: &[&str]) -> anyhow::Result<
 fn following(first: SocketAddr, index: usize) -> anyhow::Result<SocketAddr> {
     let mut address = first;
     if first.port() != 0 {
-        let port = u16::try_from(index).ok();
-        let port = port.and_then(|index| first.port().checked_add(index));
+        let port = u16::try_from(index)
+            .ok()
+            .and_then(|index| first.port().checked_add(index));
         address.set_port(port.context("--listen: no ports are left behind this one")?);
     }
     Ok(address)
@@ -85,8 +86,8 @@ mod tests {
 
     fn parsed(wanted: &[&str]) -> Result<Vec<String>, String> {
         let wanted: Vec<ListenAt> = wanted.iter().map(|text| text.parse().unwrap()).collect();
-        let addresses = addresses(&wanted, &["wifi", "lte", "dsl"]);
-        let addresses = addresses.map_err(|error| error.to_string())?;
+        let addresses =
+            addresses(&wanted, &["wifi", "lte", "dsl"]).map_err(|error| error.to_string())?;
         Ok(addresses.iter().map(SocketAddr::to_string).collect())
     }
 

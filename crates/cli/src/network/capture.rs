@@ -93,7 +93,7 @@ impl Files {
             PacketFate::Left { .. } => !is_outgoing,
             PacketFate::Dropped(_) => false,
         };
-        if let Some(pcap) = self.pcap.as_mut().filter(|_| is_at_the_command) {
+        if is_at_the_command && let Some(pcap) = self.pcap.as_mut() {
             let at = self.origin + StdDuration::from_nanos(event.at.as_nanos());
             pcap.write_all(&packet_block(event, at, is_outgoing))?;
         }

@@ -29,8 +29,7 @@ pub(super) fn wait(program: &Program, stop: &StopSignals) -> Result<ExitStatus, 
 
 /// Returns the exit code of a command, by the convention of shells: 128 and the signal's number.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code();
-    let code = code.or(status.signal().map(|signal| 128 + signal));
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX)
 }

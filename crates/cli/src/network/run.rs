@@ -37,8 +37,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // Before any thread, and before the record: its folder is that of the user.
     let mut record = Record::new()?;
     let is_user = obtain_rights()?;
-    let control = arguments.control.as_ref();
-    let control = control.map(|address| Server::bind("--control", address, &[]));
+    let control = arguments
+        .control
+        .as_ref()
+        .map(|address| Server::bind("--control", address, &[]));
     let control = control.transpose()?;
     let depth = depth();
     let mut network = Network::new(&NetworkConfig {
@@ -103,8 +105,12 @@ fn record_namespaces(record: &mut Record, network: &Network, depth: u8) -> std::
 /// Returns the title of the links, and the links.
 fn paths(arguments: &Arguments) -> anyhow::Result<(String, Vec<EmulatedRoute>)> {
     if !arguments.paths.is_empty() {
-        let paths = arguments.paths.iter().enumerate();
-        let paths = paths.map(|(index, text)| text.path(index)).collect();
+        let paths = arguments
+            .paths
+            .iter()
+            .enumerate()
+            .map(|(index, text)| text.path(index))
+            .collect();
         return Ok(("paths of the command line".to_owned(), paths));
     }
     let file = arguments
@@ -263,8 +269,9 @@ impl Capture {
         let Capture { recorder, writer } = self;
         let lost_count = recorder.lost_count();
         drop(recorder);
-        let written = writer.join();
-        let written = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let written = writer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         written.context("cannot write --trace or --pcap")?;
         if lost_count > 0 {
             print::warn(format_args!(
@@ -310,16 +317,17 @@ impl SlownessWatch {
     fn start(relay: &Arc<Relay>) -> anyhow::Result<SlownessWatch> {
         let stop = anabranch_terminal::stop::Stop::new()?;
         let (relay, until) = (Arc::clone(relay), stop.clone());
-        let thread = std::thread::Builder::new().name("slowness".to_owned());
-        let thread = thread.spawn(move || {
-            let clock = Clock::start();
-            let mut slowness = Slowness::default();
-            while until.wait_until(&clock, clock.now() + crate::emulate::SECOND) {
-                // The end reports it: a terminal belongs to the command.
-                let _ = slowness.due_report(clock.now(), relay.lateness());
-            }
-            slowness.second_count()
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("slowness".to_owned())
+            .spawn(move || {
+                let clock = Clock::start();
+                let mut slowness = Slowness::default();
+                while until.wait_until(&clock, clock.now() + crate::emulate::SECOND) {
+                    // The end reports it: a terminal belongs to the command.
+                    let _ = slowness.due_report(clock.now(), relay.lateness());
+                }
+                slowness.second_count()
+            })?;
         Ok(SlownessWatch { stop, thread })
     }
 

@@ -107,8 +107,9 @@ impl Door {
     fn read(text: &str) -> anyhow::Result<Door> {
         let line = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
-            let found = lines.find(|(word, _)| *word == name);
-            let found = found.map(|(_, value)| value.to_owned());
+            let found = lines
+                .find(|(word, _)| *word == name)
+                .map(|(_, value)| value.to_owned());
             found.ok_or_else(|| anyhow!("`{name}` is missing"))
         };
         Ok(Door {

@@ -79,8 +79,12 @@ impl Invitation {
         let prefix = beside(list, MIDDLE);
         let prefix = prefix.file_name().unwrap_or_default().to_string_lossy();
         let folder = list.parent().filter(|folder| *folder != Path::new(""));
-        let entries = folder.unwrap_or(Path::new(".")).read_dir();
-        let entries = entries.into_iter().flatten().flatten();
+        let entries = folder
+            .unwrap_or(Path::new("."))
+            .read_dir()
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut files: Vec<PathBuf> = entries
             .map(|entry| entry.path())
             .filter(|path| {

@@ -191,8 +191,11 @@ impl Watch {
             if first.is_some() || self.stop.is_stopped() {
                 open.for_each(|watched| watched.client.close());
             }
-            let lateness = self.all.iter().map(|watched| watched.client.lateness());
-            let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
+            let lateness = self
+                .all
+                .iter()
+                .map(|watched| watched.client.lateness())
+                .fold(self.stop.lateness(&self.clock), Lateness::max);
             let now = self.clock.now();
             let observation = self.observation.as_ref();
             let unobserved = Observation::default();

@@ -143,8 +143,10 @@ impl Track {
     }
 
     fn decode(&mut self, picture: &CodedPicture, of: Option<usize>) -> anyhow::Result<()> {
-        let decoded = self.decoder.decode(&picture.bytes);
-        let decoded = decoded.map(|picture| picture.map(Luma::from));
+        let decoded = self
+            .decoder
+            .decode(&picture.bytes)
+            .map(|picture| picture.map(Luma::from));
         match decoded {
             Ok(luma) if self.is_reordered => {
                 self.pending.extend(of);

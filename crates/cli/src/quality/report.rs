@@ -253,8 +253,7 @@ impl Report {
                 State::Undecodable => "undecodable",
                 State::Outside => "outside",
             };
-            let measures = picture.fidelity;
-            let measures = measures.map_or(",".to_owned(), |of| {
+            let measures = picture.fidelity.map_or(",".to_owned(), |of| {
                 format!("{:.4},{:.6}", of.psnr, of.ssim)
             });
             writeln!(text, "{number},{at:.6},{state},{measures}").expect("a String takes it");

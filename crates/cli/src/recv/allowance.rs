@@ -244,11 +244,13 @@ mod tests {
         let allowances = Allowances::default();
         allowances.update(&list(",max=8kbit/s"), Instant::ZERO);
         let mut share = share(&allowances);
-        let reported = (0..500).filter_map(|number| {
-            let now = Instant::from_millis(40 * number);
-            share.admit(now, 10_000, true).err().flatten()
-        });
-        let reported: Vec<_> = reported.map(|excess| excess.count).collect();
+        let reported: Vec<_> = (0..500)
+            .filter_map(|number| {
+                let now = Instant::from_millis(40 * number);
+                share.admit(now, 10_000, true).err().flatten()
+            })
+            .map(|excess| excess.count)
+            .collect();
         assert_eq!(reported, [1, 250]);
     }
 }

@@ -416,8 +416,10 @@ impl Studio<'_> {
             };
             names.into_iter().map(|name| state(&name, &worker.outputs))
         });
-        let others = self.others.iter();
-        let others = others.map(|other| state(&other.source.name, &other.outputs));
+        let others = self
+            .others
+            .iter()
+            .map(|other| state(&other.source.name, &other.outputs));
         let kept_out = self.controlled.kept_out.iter().map(|(key, until)| KeptOut {
             stream: self.allowed.name_of(key).as_str().to_owned(),
             for_s: until.saturating_since(now).as_secs_f64(),

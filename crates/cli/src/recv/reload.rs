@@ -169,8 +169,10 @@ impl Studio<'_> {
                 worker.outputs.clone(),
             )
         });
-        let of_others = self.others.iter();
-        let of_others = of_others.map(|its| (Some(its.source.name.clone()), its.outputs.clone()));
+        let of_others = self
+            .others
+            .iter()
+            .map(|its| (Some(its.source.name.clone()), its.outputs.clone()));
         let mut moves = Vec::new();
         for (stream, outputs) in of_senders.chain(of_others) {
             let Some(stream) = stream else { continue };
@@ -181,8 +183,11 @@ impl Studio<'_> {
                 Err(error) if stays => return Err(error),
                 after => after.unwrap_or_else(|_| before.clone()),
             };
-            let joining = after.iter().filter(|its| !before.contains(its)).cloned();
-            let joining: Vec<OutputName> = joining.collect();
+            let joining: Vec<OutputName> = after
+                .iter()
+                .filter(|its| !before.contains(its))
+                .cloned()
+                .collect();
             ensure!(
                 !joining.contains(&OutputName::Stdout),
                 "output: standard output cannot join while the program runs"

@@ -166,8 +166,9 @@ impl<'a> Session<'a> {
             self.path_reports.see(path.view.id, path.state(), now);
         }
         while let Some((index, state)) = self.path_reports.next(now) {
-            let name = seen.paths.get(index);
-            let name = name
+            let name = seen
+                .paths
+                .get(index)
                 .map(|path| path_name(&[], index, path))
                 .unwrap_or_default();
             self.note(format_args!("path {index} ({name}): {state:?}"));

@@ -158,8 +158,9 @@ impl Panel<'_> {
 
     fn state(&self) -> ControlState {
         let target = self.range.map(TargetRange::control);
-        let names = ["path", "reload"].into_iter();
-        let names = names.chain(target.as_ref().map(|_| "target"));
+        let names = ["path", "reload"]
+            .into_iter()
+            .chain(target.as_ref().map(|_| "target"));
         ControlState {
             role: "send".to_owned(),
             changes: names.map(str::to_owned).collect(),

@@ -121,8 +121,9 @@ impl Arguments {
         let mut parameters = None;
         for to in self.paths.destinations() {
             // Errors do not repeat parameters, which may hold a passphrase.
-            let rest = to.strip_prefix(SCHEME);
-            let rest = rest.context("--to: either all receivers are srtla://, or none is")?;
+            let rest = to
+                .strip_prefix(SCHEME)
+                .context("--to: either all receivers are srtla://, or none is")?;
             let (host, its) = rest.split_once('?').unwrap_or((rest, ""));
             ensure!(
                 *parameters.get_or_insert(its) == its,

@@ -71,8 +71,10 @@ const LEAST_NAME_WIDTH: u16 = 17;
 /// shown; a row without a connection for an output that has none.
 fn rows<'a>(status: &'a Status, stream: &str) -> Vec<(&'a Output, Option<&'a Connection>)> {
     let is_stream = |name: &str| status.streams.iter().any(|of| of.name == name);
-    let shown = status.outputs.iter();
-    let shown = shown.filter(|output| output.stream == stream || !is_stream(&output.stream));
+    let shown = status
+        .outputs
+        .iter()
+        .filter(|output| output.stream == stream || !is_stream(&output.stream));
     let rows = shown.flat_map(|output| {
         let connections = output.connections.iter().map(Some);
         let none = output.connections.is_empty().then_some(None);
@@ -90,8 +92,7 @@ pub(super) fn height(status: &Status, stream: &str) -> usize {
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &str) {
-    let heads = [words::RECEIVER.head, words::RECEIVER_STATE.head];
-    let heads = heads
+    let heads = [words::RECEIVER.head, words::RECEIVER_STATE.head]
         .into_iter()
         .chain(COLUMNS.map(|column| column.word.head));
     let lines = rows(status, stream)
@@ -212,8 +213,10 @@ mod tests {
     fn receivers_of_the_chosen_stream_are_shown_and_of_streams_that_do_not_run() {
         let shown = shown(&["front", "yard"], 120);
         let row = |name: &str| {
-            let line = shown.lines().find(|line| line.starts_with(name));
-            let line = line.unwrap_or_else(|| panic!("{name} in\n{shown}"));
+            let line = shown
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_else(|| panic!("{name} in\n{shown}"));
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let address = "at srt://front.example:9000, front/1";

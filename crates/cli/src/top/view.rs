@@ -149,23 +149,27 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
     let height = usize::from(block.inner(area).height);
     // The chosen stream is always visible.
     let skipped = (chosen + 1).saturating_sub(height);
-    let lines = status.streams.iter().enumerate().skip(skipped);
-    let lines = lines.map(|(index, stream)| {
-        let active = stream.paths.iter().filter(|path| path.state == "active");
-        let text = format!(
-            "{:<20} out {:>12}  in {:>12}  {} of {} paths active",
-            short(&stream.name),
-            megabits(stream.sent_rate_bps.avg),
-            megabits(about::received_bps(stream)),
-            active.count(),
-            stream.paths.len(),
-        );
-        if index == chosen {
-            Line::from(text.reversed())
-        } else {
-            Line::raw(text)
-        }
-    });
+    let lines = status
+        .streams
+        .iter()
+        .enumerate()
+        .skip(skipped)
+        .map(|(index, stream)| {
+            let active = stream.paths.iter().filter(|path| path.state == "active");
+            let text = format!(
+                "{:<20} out {:>12}  in {:>12}  {} of {} paths active",
+                short(&stream.name),
+                megabits(stream.sent_rate_bps.avg),
+                megabits(about::received_bps(stream)),
+                active.count(),
+                stream.paths.len(),
+            );
+            if index == chosen {
+                Line::from(text.reversed())
+            } else {
+                Line::raw(text)
+            }
+        });
     let lines: Vec<Line<'_>> = lines.take(height).collect();
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }

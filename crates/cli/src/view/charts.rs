@@ -63,9 +63,10 @@ pub(super) fn draw(
             .areas(area);
     for (area, chart) in columns.into_iter().zip(&CHARTS) {
         let count = usize::from(area.width);
-        let of_paths = stream.paths.iter();
-        let of_paths =
-            of_paths.map(|path| history.values(&stream.name, path.path, count, chart.value));
+        let of_paths = stream
+            .paths
+            .iter()
+            .map(|path| history.values(&stream.name, path.path, count, chart.value));
         let of_paths: Vec<Vec<Option<f64>>> = of_paths.collect();
         let end = scale(of_paths.iter().flatten().flatten());
         let past = span(count as f64 * rounded(interval_s));
@@ -85,12 +86,12 @@ fn title(chart: &Charted, end: f64, past: &str, width: usize) -> String {
         head, short, unit, ..
     } = chart;
     let shortest = format!("{short} 0–{end} {unit}");
-    let titles = [
+    let mut titles = [
         format!("{head}, 0 to {end} {unit}, last {past}"),
         format!("{head}, 0 to {end} {unit}"),
         format!("{short}, 0 to {end} {unit}"),
-    ];
-    let mut titles = titles.into_iter();
+    ]
+    .into_iter();
     let fitting = titles.find(|title| title.chars().count() <= width);
     fitting.unwrap_or(shortest)
 }

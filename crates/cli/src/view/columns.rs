@@ -123,24 +123,27 @@ pub(super) fn draw(
 /// Explains the chosen column, or all columns if there is room or `explains_all` is set.
 pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line<'static>> {
     let width = usize::from(area.width).saturating_sub(HEAD_WIDTH + 1);
-    let explained = COLUMNS.iter().enumerate().map(|(index, column)| {
-        let style = if index == chosen {
-            Style::new().reversed().bold()
-        } else {
-            Style::new().bold()
-        };
-        let rows = wrapped(column.word.meaning, width).into_iter().enumerate();
-        let rows = rows.map(|(row, text)| match row {
-            0 => {
-                let padding = " ".repeat(HEAD_WIDTH + 1 - column.word.head.chars().count());
-                let head = Span::styled(column.word.head, style);
-                Line::from(vec![head, Span::raw(padding + &text)])
-            }
-            _ => Line::raw(" ".repeat(HEAD_WIDTH + 1) + &text),
-        });
-        rows.collect()
-    });
-    let explained: Vec<Vec<Line<'static>>> = explained.collect();
+    let explained: Vec<Vec<Line<'static>>> = COLUMNS
+        .iter()
+        .enumerate()
+        .map(|(index, column)| {
+            let style = if index == chosen {
+                Style::new().reversed().bold()
+            } else {
+                Style::new().bold()
+            };
+            let rows = wrapped(column.word.meaning, width).into_iter().enumerate();
+            let rows = rows.map(|(row, text)| match row {
+                0 => {
+                    let padding = " ".repeat(HEAD_WIDTH + 1 - column.word.head.chars().count());
+                    let head = Span::styled(column.word.head, style);
+                    Line::from(vec![head, Span::raw(padding + &text)])
+                }
+                _ => Line::raw(" ".repeat(HEAD_WIDTH + 1) + &text),
+            });
+            rows.collect()
+        })
+        .collect();
     let longest = explained.iter().map(Vec::len).max().unwrap_or_default();
     let height = explained.iter().map(Vec::len).sum::<usize>();
     if explains_all || height <= usize::from(area.height) / 3 {

@@ -5,17 +5,21 @@ use anabranch_observe::words::REASONS;
 
 /// Returns a line such as "sent bytes: new 97.1 %, reports 2.9 %", the greatest share first.
 pub(crate) fn why_sent(stream: &Stream) -> String {
-    let groups = REASONS.iter().map(|(words, reasons)| {
-        let shares = reasons.iter().filter_map(|of| stream.sent_shares.get(*of));
-        (*words, shares.sum::<f64>())
-    });
-    let mut groups: Vec<(&str, f64)> = groups.filter(|(_, share)| *share > 0.0).collect();
+    let mut groups: Vec<(&str, f64)> = REASONS
+        .iter()
+        .map(|(words, reasons)| {
+            let shares = reasons.iter().filter_map(|of| stream.sent_shares.get(*of));
+            (*words, shares.sum::<f64>())
+        })
+        .filter(|(_, share)| *share > 0.0)
+        .collect();
     if groups.is_empty() {
         return "sent bytes: none".to_owned();
     }
     groups.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let groups = groups.iter();
-    let groups = groups.map(|(words, share)| format!("{words} {:.1} %", share * 100.0));
+    let groups = groups
+        .iter()
+        .map(|(words, share)| format!("{words} {:.1} %", share * 100.0));
     format!("sent bytes: {}", groups.collect::<Vec<_>>().join(", "))
 }
 

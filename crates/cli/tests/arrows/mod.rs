@@ -47,13 +47,15 @@ impl Crate {
             .into_iter()
             .map(|(path, text)| (module_of(path), Source::read(path, text)))
             .collect();
-        let of_tests = sources.iter().flat_map(|(module, source)| {
-            source
-                .test_modules
-                .iter()
-                .map(|name| [module.as_slice(), std::slice::from_ref(name)].concat())
-        });
-        let of_tests: Vec<Module> = of_tests.collect();
+        let of_tests: Vec<Module> = sources
+            .iter()
+            .flat_map(|(module, source)| {
+                source
+                    .test_modules
+                    .iter()
+                    .map(|name| [module.as_slice(), std::slice::from_ref(name)].concat())
+            })
+            .collect();
         sources.retain(|module, _| !of_tests.iter().any(|test| module.starts_with(test)));
         Crate { sources }
     }
@@ -76,10 +78,13 @@ impl Crate {
         for (module, source) in self.sources.iter().filter(|(module, _)| !module.is_empty()) {
             let imports = source.imports.values().chain(&source.paths);
             // The import of a whole module is no use of its file's own items.
-            let items = imports.filter_map(|path| self.definition(module, path, 0));
-            let items = items.filter(|(_, is_module)| !is_module);
-            let globs = source.globs.iter();
-            let globs = globs.filter_map(|path| self.definition(module, path, 0));
+            let items = imports
+                .filter_map(|path| self.definition(module, path, 0))
+                .filter(|(_, is_module)| !is_module);
+            let globs = source
+                .globs
+                .iter()
+                .filter_map(|path| self.definition(module, path, 0));
             for (used, _) in items.chain(globs) {
                 if !module.starts_with(&used) {
                     arrows
@@ -218,8 +223,7 @@ impl Visit<'_> for Source {
         if let (None, syn::Type::Path(of)) = (&item.trait_, &*item.self_ty)
             && let Some(name) = of.path.segments.last()
         {
-            let methods = item.items.iter();
-            let methods = methods.filter(|item| match item {
+            let methods = item.items.iter().filter(|item| match item {
                 syn::ImplItem::Fn(method) => !is_of_tests(&method.attrs),
                 _ => false,
             });

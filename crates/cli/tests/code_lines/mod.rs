@@ -49,8 +49,7 @@ fn masked(text: &str) -> String {
         .replace_all(text, |found: &Captures<'_>| match found.name("comment") {
             Some(_) => String::new(),
             None => {
-                let letters = found[0].chars();
-                let letters = letters.map(|it| if it == '\n' { it } else { 'x' });
+                let letters = found[0].chars().map(|it| if it == '\n' { it } else { 'x' });
                 letters.collect()
             }
         })

@@ -128,8 +128,8 @@ fn ports_follow_the_order_of_the_file_and_links_change_while_they_run() {
     let wifi = listening(&mut program, "wifi");
     let lte = listening(&mut program, "lte");
     assert_eq!(lte.to_string(), own);
-    let control = program.wait_for("changes at http://");
-    let control = control
+    let control = program
+        .wait_for("changes at http://")
         .split("http://")
         .nth(1)
         .unwrap()

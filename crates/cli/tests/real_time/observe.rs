@@ -164,8 +164,11 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
         .map(|path| number(&path["sent_rate_bps"]["avg"]))
         .sum();
     assert!((rates / rate - 1.0).abs() < 0.05, "{line:#}");
-    let busy = stream["paths"].as_array().unwrap().iter();
-    let busy = busy.filter(|path| path["counters"]["sent_packets"].as_u64() > Some(100));
+    let busy = stream["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|path| path["counters"]["sent_packets"].as_u64() > Some(100));
     for path in busy.clone() {
         assert_spread(&path["rtt_s"]);
         let rtt = number(&path["rtt_s"]["avg"]);
@@ -214,8 +217,9 @@ fn a_new_session_is_marked_at_both_ends() {
     };
     assert_eq!(numbers("session-began"), [1, 2]);
     assert_eq!(numbers("session-ended"), [1, 2]);
-    let streams = of_event(&lines, "stats").into_iter();
-    let streams = streams.filter_map(|line| line["streams"].get(0));
+    let streams = of_event(&lines, "stats")
+        .into_iter()
+        .filter_map(|line| line["streams"].get(0));
     let seen: Vec<(u64, bool, u64)> = streams
         .map(|stream| {
             let bytes = stream["counters"]["delivered_bytes"].as_u64().unwrap();
@@ -343,13 +347,15 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
         // The round-trip time excludes the receiver's reported waits, so that it may be zero.
         assert!((0.0..0.5).contains(rtt), "{labels} {rtt}");
     }
-    let sent = metrics["anabranch_path_sent_bytes_total"]
+    let sent: f64 = metrics["anabranch_path_sent_bytes_total"]
         .iter()
-        .filter(|sample| sample.0.contains("reason=\"new\""));
-    let sent: f64 = sent.map(|(_, bytes)| bytes).sum();
+        .filter(|sample| sample.0.contains("reason=\"new\""))
+        .map(|(_, bytes)| bytes)
+        .sum();
     assert!(sent > 25.0 * PICTURE_BYTES as f64, "{text}");
-    let active = metrics["anabranch_path_state"].iter();
-    let active = active.filter(|(labels, _)| labels.contains("\"active\""));
+    let active = metrics["anabranch_path_state"]
+        .iter()
+        .filter(|(labels, _)| labels.contains("\"active\""));
     assert_eq!(active.map(|(_, value)| value).sum::<f64>(), 2.0, "{text}");
 
     let publisher = &status_of_recv["publisher"];

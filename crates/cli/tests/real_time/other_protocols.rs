@@ -106,8 +106,13 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     let mut recv =
         Running::start(&[&["recv", "--listen", &source][..], &options, &[&output]].concat());
     let line = recv.wait_for("metrics at http://");
-    let metrics = line.split_once("http://").unwrap().1;
-    let metrics = metrics.strip_suffix("/metrics").unwrap().to_owned();
+    let metrics = line
+        .split_once("http://")
+        .unwrap()
+        .1
+        .strip_suffix("/metrics")
+        .unwrap()
+        .to_owned();
     recv.wait_for("van: listening at ");
     let film = transport_stream(60);
     send_film(port, &film);
@@ -270,8 +275,13 @@ fn receivers_by_srt_are_seen_and_get_all_before_the_end() {
     let recv = [&["recv", "--listen", &source][..], &options, &[&output]].concat();
     let mut recv = Running::start(&recv);
     let line = recv.wait_for("metrics at http://");
-    let metrics = line.split_once("http://").unwrap().1;
-    let metrics = metrics.strip_suffix("/metrics").unwrap().to_owned();
+    let metrics = line
+        .split_once("http://")
+        .unwrap()
+        .1
+        .strip_suffix("/metrics")
+        .unwrap()
+        .to_owned();
     recv.wait_for("van: listening at ");
     let receiving = call_until_the_end((Ipv4Addr::LOCALHOST, port).into());
     recv.wait_for("is connected");

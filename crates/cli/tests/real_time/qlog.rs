@@ -12,8 +12,10 @@ use crate::bed::{Bed, transport_stream_of};
 /// Parses a JSON text sequence. Returns the head and the events.
 fn qlog(path: &Path) -> (Value, Vec<Value>) {
     let bytes = std::fs::read(path).unwrap();
-    let records = bytes.split(|byte| *byte == 0x1e).skip(1);
-    let mut records = records.map(|record| serde_json::from_slice::<Value>(record).unwrap());
+    let mut records = bytes
+        .split(|byte| *byte == 0x1e)
+        .skip(1)
+        .map(|record| serde_json::from_slice::<Value>(record).unwrap());
     let head = records.next().unwrap();
     (head, records.collect())
 }
@@ -88,8 +90,9 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
     let metrics = sent
         .iter()
         .filter(|event| event["name"] == "recovery:metrics_updated");
-    let rtts = metrics.filter_map(|event| event["data"]["smoothed_rtt"].as_f64());
-    let rtts: Vec<f64> = rtts.collect();
+    let rtts: Vec<f64> = metrics
+        .filter_map(|event| event["data"]["smoothed_rtt"].as_f64())
+        .collect();
     assert!(rtts.len() > 5 && rtts.iter().all(|rtt| *rtt > 0.0));
     // In milliseconds. A busy machine is late for some of the packets.
     let quick_count = rtts.iter().filter(|rtt| **rtt < 500.0).count();

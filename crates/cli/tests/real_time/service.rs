@@ -44,8 +44,10 @@ impl Manager {
     /// Waits for a message with this part.
     fn wait_for(&mut self, part: &str) {
         loop {
-            let next = self.messages.recv_timeout(PATIENCE);
-            let next = next.unwrap_or_else(|error| panic!("{part}: {error}: {}", self.heard));
+            let next = self
+                .messages
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|error| panic!("{part}: {error}: {}", self.heard));
             self.heard += &format!("{next}\n");
             if next.contains(part) {
                 return;

@@ -25,8 +25,15 @@ fn null_packets_are_not_sent_and_the_output_has_the_inputs_bytes() {
         let said = bed.send(&to, &film, &[]).finish_well();
         assert!(said.contains("% of the input) were not sent"), "{said}");
         let path = said.split("path 0").last().unwrap();
-        let sent = path.split_once("): ").unwrap().1.split(" kB").next();
-        let sent: f64 = sent.unwrap().parse().unwrap();
+        let sent: f64 = path
+            .split_once("): ")
+            .unwrap()
+            .1
+            .split(" kB")
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!(sent * 1_000.0 < input.len() as f64 * 0.9, "{said}");
         let said = receiver.finish_well();
         let received = std::fs::read(&output).unwrap();

@@ -454,8 +454,9 @@ impl SendStream {
             let (length, is_delivered) = (segment.length, segment.is_delivered);
             freed_until = start + u64::from(length);
             if !is_delivered {
-                let lost = self.take_waiting(start, length);
-                let lost = lost.and_then(|waiting| waiting.lost);
+                let lost = self
+                    .take_waiting(start, length)
+                    .and_then(|waiting| waiting.lost);
                 settled.extend(
                     lost.or_else(|| in_flight(on, number).map(|packet| Copy { on, packet })),
                 );

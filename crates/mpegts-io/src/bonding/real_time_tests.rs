@@ -56,8 +56,8 @@ fn an_srt_sender_reaches_a_listener_behind_our_receiver_by_two_links() {
         &paths,
         SourceLimits::Fixed,
         &surroundings,
-    );
-    let sender = sender.unwrap();
+    )
+    .unwrap();
     for _ in paths {
         await_event(&sender, |event| {
             matches!(

@@ -72,8 +72,11 @@ mod tests {
         let own = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut helper = Command::new("python3");
-        let helper = helper.args(["-I", "-c", HELPER]).stdout(Stdio::piped());
-        let mut helper = helper.spawn().expect("Python is there");
+        let mut helper = helper
+            .args(["-I", "-c", HELPER])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python is there");
         let mut lines = BufReader::new(helper.stdout.take().unwrap()).lines();
         let port: u16 = lines.next().unwrap().unwrap().parse().unwrap();
         let claim = Claim {

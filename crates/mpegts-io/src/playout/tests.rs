@@ -143,8 +143,10 @@ fn a_frame_captured_before_the_receivers_clock_began_leaves_at_its_time() {
             },
         );
     }
-    let left = drained(&mut playout);
-    let left: Vec<_> = left.iter().map(|(at, _)| at / 1_000).collect();
+    let left: Vec<_> = drained(&mut playout)
+        .iter()
+        .map(|(at, _)| at / 1_000)
+        .collect();
     // Bytes of a frame came in since the frame before it.
     assert_eq!(left, [170, 170, 210]);
 }

@@ -133,8 +133,9 @@ impl SrtAddress {
             let port = port.parse().context("the port is no number")?;
             return Ok((Ipv4Addr::UNSPECIFIED, port).into());
         }
-        let found = surroundings.resolve(&self.place);
-        let found = found.with_context(|| format!("{}: no such host", self.shown))?;
+        let found = surroundings
+            .resolve(&self.place)
+            .with_context(|| format!("{}: no such host", self.shown))?;
         turn(found, attempt).ok_or_else(|| anyhow!("{}: no such host", self.shown))
     }
 
@@ -155,8 +156,8 @@ impl SrtAddress {
             "passphrase" => settings.passphrase = Some(passphrase(value)?),
             "passphrase_file" => settings.passphrase = Some(passphrase(&read(value)?)?),
             "passphrase_env" => {
-                let text = std::env::var(value);
-                let text = text.with_context(|| format!("no environment variable {value}"))?;
+                let text = std::env::var(value)
+                    .with_context(|| format!("no environment variable {value}"))?;
                 settings.passphrase = Some(passphrase(&text)?);
             }
             "pbkeylen" => {

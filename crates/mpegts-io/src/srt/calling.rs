@@ -151,8 +151,8 @@ impl Hands {
         let to = self
             .address
             .resolve_for(self.failed_calls, &self.surroundings)?;
-        let socket = PlainSocket::open(&self.surroundings, &Via::DefaultRoute, to);
-        let socket = socket.with_context(|| format!("cannot reach {to}"))?;
+        let socket = PlainSocket::open(&self.surroundings, &Via::DefaultRoute, to)
+            .with_context(|| format!("cannot reach {to}"))?;
         let settings = self.address.settings.clone();
         let stream_id = self.address.stream_id.as_deref();
         let caller = Caller::new(now, to, stream_id, settings, self.entropy.derive());

@@ -141,8 +141,8 @@ impl Drop for Listening {
 
 impl Port {
     fn open(name: &str, local: SocketAddr, surroundings: &Surroundings) -> anyhow::Result<Self> {
-        let socket = PlainSocket::listen(surroundings, local);
-        let socket = socket.with_context(|| format!("cannot listen at {name}"))?;
+        let socket = PlainSocket::listen(surroundings, local)
+            .with_context(|| format!("cannot listen at {name}"))?;
         let local_address = socket.local_addr().context("a socket without an address")?;
         let (routes, origins) = (Routes::default(), Origins::default());
         let now = surroundings.clock().now();
@@ -246,8 +246,11 @@ impl Hands {
             self.local_addresses.insert(from, to);
         }
         while let Some((destination, packet)) = self.listener.poll_transmit(now) {
-            let local = self.local_addresses.get(&destination).copied();
-            let local = local.or(to.filter(|_| destination == from));
+            let local = self
+                .local_addresses
+                .get(&destination)
+                .copied()
+                .or(to.filter(|_| destination == from));
             // A datagram that finds no room is lost, as anywhere in the network.
             let _ = self.socket.send_to(&packet, destination, local);
         }
@@ -427,8 +430,7 @@ impl Hands {
 
 /// Decides about a caller.
 fn admit(routes: &mut [Route], now: Instant, request: &Request) -> Result<Settings, Rejection> {
-    let route = route::find(routes, request.stream_id.as_deref());
-    let route = route.ok_or(Rejection::NotFound)?;
+    let route = route::find(routes, request.stream_id.as_deref()).ok_or(Rejection::NotFound)?;
     if route.is_ending {
         Err(Rejection::Close)
     } else if route.has_place(now) {

@@ -76,11 +76,13 @@ impl Route {
 /// in which devices and guides write it ([`names`]).
 pub(super) fn find<'a>(routes: &'a mut [Route], stream_id: Option<&str>) -> Option<&'a mut Route> {
     let forms = stream_id.map(names).unwrap_or_default();
-    let found = forms.iter().find_map(|form| {
-        let mut routes = routes.iter();
-        routes.position(|route| route.stream_id.as_deref() == Some(form))
-    });
-    let found = found.or_else(|| routes.iter().position(|route| route.stream_id.is_none()));
+    let found = forms
+        .iter()
+        .find_map(|form| {
+            let mut routes = routes.iter();
+            routes.position(|route| route.stream_id.as_deref() == Some(form))
+        })
+        .or_else(|| routes.iter().position(|route| route.stream_id.is_none()));
     found.map(|at| &mut routes[at])
 }
 
@@ -101,8 +103,7 @@ fn names(stream_id: &str) -> Vec<String> {
 /// Returns the resource of a stream ID in SRT's form for access control: `cam` of
 /// `#!::r=cam,m=publish` (Haivision, "SRT Access Control"). Some encoders put a space before a key.
 fn resource(stream_id: &str) -> Option<&str> {
-    let pairs = stream_id.strip_prefix("#!::")?;
-    let mut pairs = pairs.split(',').map(str::trim);
+    let mut pairs = stream_id.strip_prefix("#!::")?.split(',').map(str::trim);
     pairs.find_map(|pair| pair.strip_prefix("r="))
 }
 
@@ -117,7 +118,7 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| first == b'%');
+        let digits = if first == b'%' { after.get(..2) } else { None };
         let value = digits
             .and_then(|digits| core::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -129,8 +130,11 @@ fn decoded(text: &str) -> String {
 
 /// Returns the stream IDs that a port takes, for callers with another one.
 pub(super) fn accepted(routes: &[Route]) -> String {
-    let ids = routes.iter().filter_map(|route| route.stream_id.as_deref());
-    let ids: Vec<_> = ids.map(|id| format!("streamid={id}")).collect();
+    let ids: Vec<_> = routes
+        .iter()
+        .filter_map(|route| route.stream_id.as_deref())
+        .map(|id| format!("streamid={id}"))
+        .collect();
     ids.join(" or ")
 }
 

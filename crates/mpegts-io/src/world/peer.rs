@@ -60,8 +60,7 @@ impl Peer {
         let secret = surroundings.random_bytes().expect("numbers");
         let now = surroundings.clock().now();
         let caller = Caller::new(now, to, stream_id, settings, Entropy::new(&secret));
-        let socket = PlainSocket::open(&surroundings, &Via::DefaultRoute, to);
-        let socket = socket.expect("a route");
+        let socket = PlainSocket::open(&surroundings, &Via::DefaultRoute, to).expect("a route");
         Peer::start(machine, socket, Core::Caller(Box::new(caller), to), manner)
     }
 

@@ -16,8 +16,9 @@ fn inputs_at_one_port_get_the_packets_of_their_callers() {
     let mut a = bed.input(&format!("srt://{at}?mode=listener&streamid=a&{secret}"));
     let of_b = format!("srt://{at}?mode=listener&streamid=b");
     let mut b = bed.input(&of_b);
-    let twice = SrtInput::open(&super::address(&of_b), &on(&bed.studio));
-    let twice = twice.unwrap_err().to_string();
+    let twice = SrtInput::open(&super::address(&of_b), &on(&bed.studio))
+        .unwrap_err()
+        .to_string();
     assert!(twice.contains("different stream IDs"), "{twice}");
     let ids = [
         "streamid=a&passphrase=correct horse",

@@ -47,8 +47,8 @@ impl Bed {
         let place = SocketAddr::from(([127, 0, 0, 1], 0));
         let (callers, limits) = (Callers::All, SourceLimits::Fixed);
         let surroundings = on(&self.encoder);
-        let bonded = BondedSender::start(place, callers, &paths, limits, &surroundings);
-        let bonded = bonded.expect("a free address");
+        let bonded = BondedSender::start(place, callers, &paths, limits, &surroundings)
+            .expect("a free address");
         let source = self.output(&format!("srt://{}?{parameters}", bonded.address()));
         Sender { bonded, source }
     }
@@ -61,8 +61,11 @@ impl Bed {
     /// Starts a receiver whose listener has these parameters.
     fn relay_for(&self, parameters: &str, listen: SocketAddr) -> Receiver {
         let sink = self.input(&format!("srt://127.0.0.1:0?mode=listener&{parameters}"));
-        let srt = sink.input.local_address().zip(sink.input.origins());
-        let srt = srt.expect("a listener");
+        let srt = sink
+            .input
+            .local_address()
+            .zip(sink.input.origins())
+            .expect("a listener");
         let relay = Relay::start("srtla://test", listen, srt, &on(&self.studio));
         Receiver {
             relay: relay.expect("a free address"),
@@ -111,8 +114,8 @@ fn a_stream_arrives_by_two_links_and_answers_come_back() {
         let links = receiver.relay.links().get();
         let its = links
             .iter()
-            .find(|link| link.address.ip() == line.public_address());
-        let its = its.expect("it is shown");
+            .find(|link| link.address.ip() == line.public_address())
+            .expect("it is shown");
         assert!(its.is_there && its.datagram_count > 50 && its.bytes > 50_000);
     }
     drop(receiver);
@@ -153,8 +156,13 @@ fn at_every_address_answers_leave_from_the_one_that_was_asked() {
         bed.stream(&mut sender, &mut receiver, seconds(4));
         receiver.sink.assert_whole(0, 200);
         assert_eq!(sender.states(), [PathState::Active; 2]);
-        let peers = sender.bonded.snapshot().paths;
-        let peers: Vec<_> = peers.iter().map(|path| path.peer).collect();
+        let peers: Vec<_> = sender
+            .bonded
+            .snapshot()
+            .paths
+            .iter()
+            .map(|path| path.peer)
+            .collect();
         assert_eq!(peers, [bed.at(5_000), second.at(5_000)].map(Some));
     }
 }
@@ -321,8 +329,8 @@ struct Caller {
 
 impl Caller {
     fn new(bed: &Bed, machine: &Machine, number: u32) -> Caller {
-        let socket = PlainSocket::open(&on(machine), &Via::DefaultRoute, bed.at(5_000));
-        let socket = socket.expect("a route");
+        let socket =
+            PlainSocket::open(&on(machine), &Via::DefaultRoute, bed.at(5_000)).expect("a route");
         let half = number.to_be_bytes().repeat(64);
         let _ = socket.send(&[&[0x92, 0][..], &half].concat());
         Caller {

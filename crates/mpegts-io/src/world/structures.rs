@@ -92,11 +92,18 @@ fn all_arrives(head: Head) {
         let address = studio.attach("eth0", &line(100, 0)).at(7_000);
         let (camera_key, studio_key) = (world.key("camera"), world.key("studio"));
         let (camera_name, studio_name) = (camera_key.public_key(), studio_key.public_key());
-        let receiver = Receiver::builder().key(studio_key).allow(camera_name);
-        let receiver = receiver.network(studio.network()).listen(address);
+        let receiver = Receiver::builder()
+            .key(studio_key)
+            .allow(camera_name)
+            .network(studio.network())
+            .listen(address);
         let (_receiver, sessions) = receiver.start().expect("the address is free");
-        let sender = Sender::builder().key(camera_key).peer(studio_name);
-        let sender = sender.network(camera.network()).to(address).via("wlan0");
+        let sender = Sender::builder()
+            .key(camera_key)
+            .peer(studio_name)
+            .network(camera.network())
+            .to(address)
+            .via("wlan0");
         let sending = async {
             let connected = sender.latency(seconds(1)).connect_async().await;
             let (sender, _events) = connected.expect("the studio answers");

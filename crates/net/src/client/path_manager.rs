@@ -352,7 +352,9 @@ impl PathManager {
     /// Keeps the addresses of the paths that were heard, in case that they answer again.
     pub(super) fn on_silence(&mut self, now: Instant, is_heard: impl Fn(usize) -> bool) {
         for (index, managed) in self.paths.iter_mut().enumerate() {
-            if let Some(address) = managed.search.current().filter(|_| is_heard(index)) {
+            if is_heard(index)
+                && let Some(address) = managed.search.current()
+            {
                 managed.search.prove(now, address);
             }
         }

@@ -180,8 +180,12 @@ impl Flows {
     /// Forgets idle flows, and those of receivers that are not `kept`.
     pub(super) fn prune(&mut self, now: Instant, kept: impl Fn(&PublicKey) -> bool) {
         let is_over = |flow: &Flow| now >= flow.heard_at + flow.patience() || !kept(&flow.receiver);
-        let over = self.flows.iter().filter(|(_, flow)| is_over(flow));
-        let over: Vec<SocketAddr> = over.map(|(from, _)| *from).collect();
+        let over: Vec<SocketAddr> = self
+            .flows
+            .iter()
+            .filter(|(_, flow)| is_over(flow))
+            .map(|(from, _)| *from)
+            .collect();
         for from in over {
             self.close(from);
         }

@@ -141,8 +141,11 @@ impl<T: Serves> ServerBuilder<T> {
     pub fn build(self) -> Result<ServerConfig, StartError> {
         let missing = |part, method| StartError::Missing { part, method };
         let key = self.key.ok_or(missing("this end's key", "key"))?;
-        let listen = self.listen.transpose().map_err(StartError::ListenAddress)?;
-        let listen = listen.ok_or(missing("the address to listen at", "listen"))?;
+        let listen = self
+            .listen
+            .transpose()
+            .map_err(StartError::ListenAddress)?
+            .ok_or(missing("the address to listen at", "listen"))?;
         let tcp = self.listen_tcp.transpose();
         let mut config = ServerConfig::new(listen, key, self.allowed);
         config.listen_tcp = tcp.map_err(StartError::ListenAddress)?;
@@ -193,8 +196,11 @@ mod tests {
     #[test]
     fn allowed_keys_add_up() {
         let keys = [SecretKey::generate(), SecretKey::generate()].map(|key| key.public_key());
-        let builder = Receiver::builder().key(SecretKey::generate());
-        let builder = builder.allow(keys[0]).allow(keys[1]).listen("127.0.0.1:0");
+        let builder = Receiver::builder()
+            .key(SecretKey::generate())
+            .allow(keys[0])
+            .allow(keys[1])
+            .listen("127.0.0.1:0");
         assert_eq!(builder.build().expect("it is complete").allowed, keys);
     }
 }

@@ -41,8 +41,10 @@ pub(super) fn longest_silent(
     all: &[Places],
     owner: Owner,
 ) -> Option<(u32, Instant)> {
-    let place = all.iter().find(|places| places.peers.contains(&owner.0));
-    let place = place.filter(|places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner));
+    let place = all
+        .iter()
+        .find(|places| places.peers.contains(&owner.0))
+        .filter(|places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner));
     let same = sessions.iter().filter(|(_, held)| {
         let other = held.owner();
         other.1 == owner.1 && place.is_none_or(|places| places.peers.contains(&other.0))

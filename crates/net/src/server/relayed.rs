@@ -23,8 +23,8 @@ impl ServerConfig {
         };
         let socket = self.network.open(&Via::DefaultRoute, access.address)?;
         // The key has one more holder, in this program.
-        let local = SecretKey::from_text(&self.local_key.to_text());
-        let local = local.expect("a key reads as it is written");
+        let local =
+            SecretKey::from_text(&self.local_key.to_text()).expect("a key reads as it is written");
         let access = RelayAccess {
             address: access.address,
             key: access.key,

@@ -108,8 +108,11 @@ impl Sessions {
 
     /// Returns the sessions with something to do now.
     pub(super) fn due(&self, now: Instant) -> Vec<u32> {
-        let due = self.timer_queue.range(..=(now, u32::MAX));
-        let mut due: Vec<u32> = due.map(|(_, index)| *index).collect();
+        let mut due: Vec<u32> = self
+            .timer_queue
+            .range(..=(now, u32::MAX))
+            .map(|(_, index)| *index)
+            .collect();
         let others = self.iter().filter(|(_, held)| held.next_at > now);
         due.extend(
             others

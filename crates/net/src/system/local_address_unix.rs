@@ -81,8 +81,11 @@ fn recv(
     let space = Some(&mut space[..]);
     let flags = MsgFlags::MSG_DONTWAIT;
     let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut slices, space, flags)?;
-    let from = message.address.as_ref().and_then(socket_addr);
-    let from = from.ok_or(io::ErrorKind::InvalidData)?;
+    let from = message
+        .address
+        .as_ref()
+        .and_then(socket_addr)
+        .ok_or(io::ErrorKind::InvalidData)?;
     let to = message.cmsgs()?.find_map(|message| local_address(&message));
     Ok((message.bytes, from, to))
 }

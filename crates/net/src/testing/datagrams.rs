@@ -145,8 +145,7 @@ impl VirtualSocket {
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr, Option<IpAddr>)> {
         let mut state = self.fabric.lock();
-        let socket = state.sockets.get_mut(&self.number);
-        let socket = socket.ok_or(Errno::BADF)?;
+        let socket = state.sockets.get_mut(&self.number).ok_or(Errno::BADF)?;
         let Some((_, packet)) = socket.queue.pop_front() else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
@@ -195,8 +194,9 @@ impl VirtualSocket {
             };
             // As the kernel stamps them, by the machine's clock.
             let machine = &state.machines[machine];
-            let stamped = waiting.into_iter();
-            let stamped = stamped.map(|(at, packet)| (machine.reading(at), packet));
+            let stamped = waiting
+                .into_iter()
+                .map(|(at, packet)| (machine.reading(at), packet));
             stamped.collect::<Vec<_>>()
         };
         for (received_at, mut packet) in waiting {
@@ -252,10 +252,13 @@ impl State {
             self.schedule(now, Due::Loopback(machine, packet));
             return Ok(());
         }
-        let line = socket.line.or_else(|| self.line_at(machine, source?));
-        let line = line.or_else(|| self.line_at(machine, local));
-        let line = line.or_else(|| self.default_line(machine, to.ip()));
-        let line = line.ok_or(Errno::NETUNREACH)?;
+        let line = socket
+            .line
+            .or_else(|| self.line_at(machine, source?))
+            .or_else(|| self.line_at(machine, local));
+        let line = line
+            .or_else(|| self.default_line(machine, to.ip()))
+            .ok_or(Errno::NETUNREACH)?;
         let state = &self.lines[line];
         if state.address.is_ipv4() != to.is_ipv4() {
             return Err(Errno::NETUNREACH);

@@ -155,8 +155,9 @@ impl Host {
     /// # Errors
     /// The interface or address is absent.
     pub(crate) fn dial(&self, via: &Via, peer: SocketAddr) -> Result<VirtualStream, ViaError> {
-        let line = self.line_of(via, peer)?;
-        let line = line.or_else(|| self.fabric.lock().default_line(self.machine, peer.ip()));
+        let line = self
+            .line_of(via, peer)?
+            .or_else(|| self.fabric.lock().default_line(self.machine, peer.ip()));
         let line = line.ok_or_else(|| ViaError::Socket {
             via: via.clone(),
             source: Errno::NETUNREACH.into(),
@@ -167,14 +168,17 @@ impl Host {
     /// Lists the interfaces by which `remote` may be reached.
     pub(crate) fn interfaces(&self, remote: &Remote) -> Vec<String> {
         let state = self.fabric.lock();
-        let lines = state.machines[self.machine].lines.iter();
-        let lines = lines.map(|line| &state.lines[*line]).filter(|line| {
-            let may_reach = match remote {
-                Remote::Address(remote) => remote.is_ipv4() == line.address.is_ipv4(),
-                Remote::Name(_) => true,
-            };
-            line.is_plugged && may_reach
-        });
+        let lines = state.machines[self.machine]
+            .lines
+            .iter()
+            .map(|line| &state.lines[*line])
+            .filter(|line| {
+                let may_reach = match remote {
+                    Remote::Address(remote) => remote.is_ipv4() == line.address.is_ipv4(),
+                    Remote::Name(_) => true,
+                };
+                line.is_plugged && may_reach
+            });
         lines.map(|line| line.name.clone()).collect()
     }
 

@@ -295,8 +295,12 @@ impl State {
     pub(super) fn socket_count(&self, machine: usize) -> usize {
         let datagrams = self.sockets.values().map(|socket| socket.machine);
         let acceptors = self.acceptors.values().map(|acceptor| acceptor.machine);
-        let ends = self.pipes.values().flat_map(|pipe| &pipe.ends);
-        let ends = ends.filter(|end| !end.is_closed).map(|end| end.machine);
+        let ends = self
+            .pipes
+            .values()
+            .flat_map(|pipe| &pipe.ends)
+            .filter(|end| !end.is_closed)
+            .map(|end| end.machine);
         let owners = datagrams.chain(acceptors).chain(ends);
         owners.filter(|owner| *owner == machine).count()
     }

@@ -39,8 +39,9 @@ fn no_server_answers_the_answers_of_a_server() {
     let allowed = Initiator::new(&sender, &first, 7, parameters);
     let unknown = [&[Kind::Data as u8][..], &[0; 59]].concat();
     // More than are admitted without a cookie.
-    let asking = (0..200).map(|index| Initiator::new(&stranger, &first, index, parameters));
-    let asking: Vec<Initiator> = asking.collect();
+    let asking: Vec<Initiator> = (0..200)
+        .map(|index| Initiator::new(&stranger, &first, index, parameters))
+        .collect();
     let mut questions: Vec<&[u8]> = vec![allowed.message(), &unknown];
     questions.extend(asking.iter().map(Initiator::message));
     let answers = answers_of(&world, 1, servers[0].1, &questions);

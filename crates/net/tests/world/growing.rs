@@ -11,8 +11,9 @@ use anabranch_units::{Importance, Instant};
 use super::bed::{Bed, drain, line, millis};
 
 fn session(bed: &Bed) -> (Receiver, Sender, Reception) {
-    let server = bed.server();
-    let server = server.configure(|config| config.transport.media.hand_out = HandOut::PartsInOrder);
+    let server = bed
+        .server()
+        .configure(|config| config.transport.media.hand_out = HandOut::PartsInOrder);
     let (receiver, sessions) = server.start().expect("the address is free");
     let (sender, _events) = bed.world.block_on(bed.connect());
     bed.world.run_for(millis(100));

@@ -47,8 +47,10 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     let other = bed.world.machine("other");
     other.attach("line0", &line(10, 10));
     let publics = ["camera", "other"].map(|name| bed.world.key(name).public_key());
-    let server = bed.server().allow(publics[1]);
-    let server = server.configure(|config| config.takeover_after = Duration::from_secs(5));
+    let server = bed
+        .server()
+        .allow(publics[1])
+        .configure(|config| config.takeover_after = Duration::from_secs(5));
     let (receiver, sessions) = server.start().expect("the address is free");
     let (first, _first_events) = bed.world.block_on(bed.connect());
     bed.send_for(&first, millis(100));
@@ -135,11 +137,12 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
         bed.world.key("studio").public_key(),
     );
     let parameters = SessionParameters::of(SessionKind::Frames).to_block();
-    let recorded = (0..500).map(|index| {
-        let initiator = Initiator::new(&camera, &studio, index, parameters);
-        initiator.message().to_vec()
-    });
-    let recorded: Vec<Vec<u8>> = recorded.collect();
+    let recorded: Vec<Vec<u8>> = (0..500)
+        .map(|index| {
+            let initiator = Initiator::new(&camera, &studio, index, parameters);
+            initiator.message().to_vec()
+        })
+        .collect();
     let stranger = bed.world.stranger(1);
     let mut messages = recorded.iter().cycle();
     let mut flood = |span: u64| {

@@ -55,14 +55,16 @@ fn is_by_tcp(paths: &[PathSnapshot]) -> bool {
 
 /// Returns the paths that have turned to TCP, in the order of their numbers.
 fn turned_to_tcp(events: &[Event]) -> Vec<usize> {
-    let turned = events.iter().filter_map(|event| match event {
-        Event::PathCarrier {
-            path,
-            carrier: Carrier::Tcp,
-        } => Some(path.index()),
-        _ => None,
-    });
-    let mut turned: Vec<_> = turned.collect();
+    let mut turned: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::PathCarrier {
+                path,
+                carrier: Carrier::Tcp,
+            } => Some(path.index()),
+            _ => None,
+        })
+        .collect();
     turned.sort_unstable();
     turned
 }
@@ -207,8 +209,9 @@ fn a_path_that_takes_a_number_where_udp_is_blocked_goes_by_tcp_too() {
     let bed = Bed::new(6, &[line(10, 10), line(10, 20), line(10, 15)]);
     bed.studio_line.block_udp(true);
     let (receiver, _sessions) = receiver_on(&bed, &bed.studio, &bed.studio_line);
-    let client = bed.client_by(&["line0", "line1"]);
-    let client = client.tcp(TcpFallback::Port(TCP_PORT));
+    let client = bed
+        .client_by(&["line0", "line1"])
+        .tcp(TcpFallback::Port(TCP_PORT));
     let (sender, events) = client.start().expect("the set-up works");
     bed.world.run_for(millis(8_000));
     assert_eq!(turned_to_tcp(&drain(&events)), [0, 1]);
@@ -230,16 +233,16 @@ fn a_path_that_takes_a_number_where_udp_is_blocked_goes_by_tcp_too() {
 fn a_number_serves_one_path_after_the_other() {
     let bed = Bed::new(7, &[line(10, 10), line(10, 20), line(10, 15)]);
     let (_receiver, _sessions) = bed.receiver();
-    let client = bed.client_by(&["line0", "line1"]);
-    let client = client.scheduler_named("wrr");
+    let client = bed.client_by(&["line0", "line1"]).scheduler_named("wrr");
     let connected = bed.world.block_on(client.connect_async());
     let (sender, _events) = connected.expect("an answer");
     bed.send_for(&sender, millis(500));
     let by = |via: &str| ClientPath::new(Via::from(via), bed.address().into());
     for turn in 0..40 {
         let via = if turn % 2 == 0 { "line2" } else { "line1" };
-        let old = sender.replace_path(anabranch_core::PathId(1), by(via));
-        let old = old.expect("there is such a path");
+        let old = sender
+            .replace_path(anabranch_core::PathId(1), by(via))
+            .expect("there is such a path");
         assert!(old.counters.received_packets > 0, "{turn}");
         assert_eq!(old.peer, Some(bed.address()));
         let path = &sender.snapshot().paths[1];
@@ -249,8 +252,9 @@ fn a_number_serves_one_path_after_the_other() {
         let path = &sender.snapshot().paths[1];
         assert_eq!(path.view.state, PathState::Active, "{turn}");
     }
-    let refused = sender.replace_path(anabranch_core::PathId(2), by("line1"));
-    let refused = refused.expect_err("there is none");
+    let refused = sender
+        .replace_path(anabranch_core::PathId(2), by("line1"))
+        .expect_err("there is none");
     assert!(matches!(
         refused,
         anabranch_net::StartError::NoSuchPath { index: 2 }

@@ -41,8 +41,9 @@ fn studio(bed: &Bed, lasts: Duration) -> (Receiver, PairingCode) {
 fn studio_with_sessions(bed: &Bed, lasts: Duration) -> (Receiver, Receptions, PairingCode) {
     let server = Receiver::builder()
         .key(bed.world.key("studio"))
-        .max_sessions(10);
-    let server = server.network(bed.studio.network()).listen(bed.address());
+        .max_sessions(10)
+        .network(bed.studio.network())
+        .listen(bed.address());
     let (receiver, sessions) = server.start().expect("the address is free");
     let code = PairingCode::generate();
     receiver.start_pairing(code.clone(), lasts);

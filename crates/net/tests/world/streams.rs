@@ -13,8 +13,9 @@ use crate::bed::there_and_back;
 use super::bed::{Bed, drain, line, millis};
 
 fn server(bed: &Bed) -> (StreamServer, UnboundedReceiver<Accepted>, Events) {
-    let server = StreamServer::builder().key(bed.world.key("studio"));
-    let server = server.allow(bed.world.key("camera").public_key());
+    let server = StreamServer::builder()
+        .key(bed.world.key("studio"))
+        .allow(bed.world.key("camera").public_key());
     let server = server.network(bed.studio.network()).listen(bed.address());
     server.start().expect("the address is free")
 }
@@ -202,8 +203,9 @@ fn several_clients_have_sessions_at_once_and_no_more_than_have_places() {
     let builder = builder.network(bed.studio.network()).listen(bed.address());
     let (server, accepted, _events) = builder.max_sessions(2).start().expect("a free address");
     let client = |key| {
-        let client = StreamClient::builder().key(key);
-        let client = client.peer(bed.world.key("studio").public_key());
+        let client = StreamClient::builder()
+            .key(key)
+            .peer(bed.world.key("studio").public_key());
         let client = client.network(bed.camera.network()).to(bed.address());
         client.via("line0")
     };

@@ -424,12 +424,13 @@ mod tests {
         let controls = controls();
         let wrong = bearer(READING);
         let at = |millis| Instant::from_secs(100) + Duration::from_millis(millis);
-        let tried = (0..10_000).filter(|millis| {
-            let headers = [("authorization", &*wrong)];
-            let refused = check_in(&controls, at(*millis), "GET", "/control", &headers);
-            refused == Err(Refusal::ReadingToken)
-        });
-        let tried = tried.count();
+        let tried = (0..10_000)
+            .filter(|millis| {
+                let headers = [("authorization", &*wrong)];
+                let refused = check_in(&controls, at(*millis), "GET", "/control", &headers);
+                refused == Err(Refusal::ReadingToken)
+            })
+            .count();
         assert!((60..=60 + 50).contains(&tried), "{tried} in ten seconds");
         let token = bearer(CONTROL);
         let headers = [("authorization", &*token)];

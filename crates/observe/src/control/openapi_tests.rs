@@ -253,8 +253,11 @@ fn each_status_of_an_answer_is_in_the_file() {
         desk::Refused::Silent(text()),
     ];
     let of_program = of_program.iter().map(Refused::status);
-    let all = of_door.chain(of_program).chain([StatusCode::OK]);
-    let all: BTreeSet<String> = all.map(|status| status.as_str().to_owned()).collect();
+    let all: BTreeSet<String> = of_door
+        .chain(of_program)
+        .chain([StatusCode::OK])
+        .map(|status| status.as_str().to_owned())
+        .collect();
     let file = file();
     for (path, methods) in file["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {

@@ -34,9 +34,14 @@ pub(super) struct Named<'a, T> {
 impl<T> Metric<T> {
     /// Returns the metric by each of its names.
     pub(super) fn named(&self, names: Names) -> impl Iterator<Item = Named<'_, T>> {
-        let former = self.former.filter(|_| names == Names::WithFormer);
-        let all = [(self.name, self.scale)].into_iter();
-        let all = all.chain(former.map(|name| (name, 1.0)));
+        let former = if names == Names::WithFormer {
+            self.former
+        } else {
+            None
+        };
+        let all = [(self.name, self.scale)]
+            .into_iter()
+            .chain(former.map(|name| (name, 1.0)));
         all.map(|(name, scale)| Named {
             name,
             scale,

@@ -189,8 +189,10 @@ mod tests {
         }
         let unknown = format!("anabranch_output_rtt_seconds{}", labels(4));
         assert!(!text.contains(&unknown), "{text}");
-        let series = text.lines().filter(|line| !line.starts_with('#'));
-        let series = series.filter_map(|line| line.rsplit_once(' '));
+        let series = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '));
         let mut names: Vec<&str> = series.map(|(name, _)| name).collect();
         let count = names.len();
         names.sort_unstable();

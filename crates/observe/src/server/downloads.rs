@@ -92,8 +92,13 @@ pub(super) async fn answer<B>(
         put(&mut answer, CONTENT_RANGE, shown);
     }
     put(&mut answer, ACCEPT_RANGES, "bytes".to_owned());
-    let plain = name.rsplit('/').next().unwrap_or_default();
-    let plain: String = plain.chars().map(plain_character).collect();
+    let plain: String = name
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .map(plain_character)
+        .collect();
     let disposition = format!("attachment; filename=\"{plain}\"");
     put(&mut answer, CONTENT_DISPOSITION, disposition);
     if request.method() != Method::HEAD {

@@ -196,8 +196,13 @@ fn without_the_token_no_path_answers() {
     let (head, _) = bed.get(&format!("/?token={TOKEN}"), "");
     assert_eq!(code(&head), "303");
     assert!(head.contains("location: ./\r\n"), "{head}");
-    let cookie = head.split("set-cookie: ").nth(1).unwrap();
-    let cookie = cookie.split(';').next().unwrap();
+    let cookie = head
+        .split("set-cookie: ")
+        .nth(1)
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap();
     assert_eq!(bed.code("/live", &format!("Cookie: {cookie}\r\n")), "200");
 }
 

@@ -79,8 +79,9 @@ impl Studio<'_> {
             }
         }
         let asking = &mut self.controlled.asking;
-        let over = asking.extract_if(.., |asking| asking.pending.is_over(now));
-        let over: Vec<Asking> = over.collect();
+        let over: Vec<Asking> = asking
+            .extract_if(.., |asking| asking.pending.is_over(now))
+            .collect();
         for asking in over {
             let stream = asking.stream.as_str();
             let silent = format!("the sender of {stream} has not answered in 5 s: try again");

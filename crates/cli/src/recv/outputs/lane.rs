@@ -168,28 +168,33 @@ impl Lane {
         settings: &StreamSettings,
     ) -> anyhow::Result<Self> {
         // Rotation applies to files only; a player beside a recording is allowed.
-        let rotation = rotation.filter(|_| matches!(name, OutputName::File(_)));
+        let rotation = if matches!(name, OutputName::File(_)) {
+            rotation
+        } else {
+            None
+        };
         let mut writer = Writer::open(name, rotation, stream, settings)?;
         let (name, failure) = (writer.name.clone(), writer.failure.clone());
         let is_watched = writer.output.is_watched();
         let (clock, stop) = (settings.clock, settings.stop.clone());
         let (queue, messages): (_, Receiver<LaneMessage>) = sync_channel(MAX_WAITING);
-        let thread = std::thread::Builder::new().name("output".to_owned());
-        let thread = thread.spawn(move || {
-            for message in messages {
-                let written = match message {
-                    LaneMessage::SessionBegins(stream, now) => {
-                        writer.begin_session(&stream, now);
-                        Ok(())
+        let thread = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || {
+                for message in messages {
+                    let written = match message {
+                        LaneMessage::SessionBegins(stream, now) => {
+                            writer.begin_session(&stream, now);
+                            Ok(())
+                        }
+                        LaneMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
+                    };
+                    if let Err(error) = written {
+                        print::warn(format_args!("{error:#}; the other outputs go on"));
+                        return;
                     }
-                    LaneMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
-                };
-                if let Err(error) = written {
-                    print::warn(format_args!("{error:#}; the other outputs go on"));
-                    return;
                 }
-            }
-        });
+            });
         Ok(Lane {
             name,
             is_recording: false,

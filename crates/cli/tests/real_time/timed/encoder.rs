@@ -73,10 +73,14 @@ fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
     recv.finish();
     for file in ["send.json", "recv.json"] {
         let text = std::fs::read_to_string(bed.path(file)).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        let lines: Vec<Value> = lines.collect();
-        let reported_line = lines.iter().find(|line| line["event"] == "overload");
-        let reported_line = reported_line.unwrap_or_else(|| panic!("{file}: {text}"));
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let reported_line = lines
+            .iter()
+            .find(|line| line["event"] == "overload")
+            .unwrap_or_else(|| panic!("{file}: {text}"));
         assert!(
             reported_line["encoder_bps"].as_f64() > reported_line["links_bps"].as_f64(),
             "{reported_line}"
@@ -149,18 +153,23 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     command.args(["--encoder-range", "300kbit/s..6Mbit/s", "--target-to", "-"]);
     command.args(["--peer", &bed.receiver_public, &name]);
     let mut send = Running::of(command.stdout(Stdio::piped()));
-    let metrics = send.wait_for("metrics at http://");
-    let metrics = metrics.split_once("http://").unwrap().1.to_owned();
+    let metrics = send
+        .wait_for("metrics at http://")
+        .split_once("http://")
+        .unwrap()
+        .1
+        .to_owned();
     let metrics = metrics.trim_end_matches("/metrics").to_owned();
 
     let bitrate = Arc::new(AtomicU64::new(300_000));
     let lines = BufReader::new(send.child.stdout.take().unwrap()).lines();
     let shared_bitrate = Arc::clone(&bitrate);
     let reader = std::thread::spawn(move || {
-        let lines = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
-        let lines = lines.inspect(|line: &Value| {
-            shared_bitrate.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
-        });
+        let lines = lines
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .inspect(|line: &Value| {
+                shared_bitrate.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
+            });
         lines.collect::<Vec<Value>>()
     });
     let watch = Watch::start();

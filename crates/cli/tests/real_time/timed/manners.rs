@@ -93,8 +93,8 @@ fn a_session_that_brings_less_than_half_fails_at_both_ends() {
     let relay = Relay::start(RelayConfig {
         links: vec![link],
         origin: None,
-    });
-    let relay = relay.unwrap();
+    })
+    .unwrap();
     let to = relay.listen_addr(0).to_string();
     let (send_code, sent) = bed.send(&to, &bed.text("in.ts"), &[]).finish();
     let (recv_code, received) = recv.finish();

@@ -264,8 +264,8 @@ fn a_constant_latency_evens_out_jitter() {
             seed: Seed(1),
         }],
         origin: None,
-    });
-    let relay = relay.unwrap();
+    })
+    .unwrap();
     let (watch, clock) = (Watch::start(), anabranch_net::Clock::start());
     let send = bed.send(&relay.listen_addr(0).to_string(), &bed.text("in.ts"), &[]);
     let mut buffer = [0; 2_000];
@@ -355,10 +355,11 @@ fn keys_of_one_name_take_turns_or_have_a_stream_each() {
         recv.wait_for("session of");
         recv.interrupt();
         let said = recv.finish_well();
-        let written = outputs
+        let written: Vec<u8> = outputs
             .iter()
-            .map(|name| std::fs::read(bed.path(name)).unwrap());
-        let written: Vec<u8> = written.flatten().collect();
+            .map(|name| std::fs::read(bed.path(name)).unwrap())
+            .flatten()
+            .collect();
         let is_whole = watch.allows(written == films.concat(), "whole films", &[&said]);
         assert!(is_whole, "{streams}: {said}");
     }

@@ -34,8 +34,8 @@ fn nothing_leaves_before_ports_are_changed() {
     let (events, _receiver) = event_queue::queue();
     let (waker, _wakeup) = crate::waker::pair().expect("a pipe");
     let make_load = Box::new(Frames::default);
-    let role = ClientRole::<Frames>::new(config, events, make_load, Arc::new(waker));
-    let mut role = role.expect("it is set up");
+    let mut role = ClientRole::<Frames>::new(config, events, make_load, Arc::new(waker))
+        .expect("it is set up");
     let port = path.open_port(&Network::default()).expect("loopback");
     role.add_path(path, port).expect("there is room");
     let now = role.config.clock.now();
@@ -81,8 +81,8 @@ fn an_answer_by_tcp_is_the_hosts_whatever_its_port() {
 /// The path that was heard may be answered by its address again; the other one tries the next.
 #[test]
 fn after_silence_only_paths_that_were_heard_are_patient_with_their_addresses() {
-    let addresses = ["192.0.2.1:7000", "192.0.2.2:7000"];
-    let addresses = addresses.map(|address| address.parse().expect("an address"));
+    let addresses =
+        ["192.0.2.1:7000", "192.0.2.2:7000"].map(|address| address.parse().expect("an address"));
     let name = "studio.example:7000".parse().expect("a name");
     let path = ClientPath::new(Via::DefaultRoute, name);
     let mut paths = managed(vec![path.clone(), path]);

@@ -123,8 +123,11 @@ impl Flood {
             move || {
                 let state = UdpSocketState::new(UdpSockRef::from(&sockets[0])).expect("a socket");
                 let clock = Clock::start();
-                let batches = messages.chunks_exact(Self::BATCH).map(<[_]>::as_flattened);
-                let mut batches = batches.cycle().zip(sockets.iter().cycle());
+                let mut batches = messages
+                    .chunks_exact(Self::BATCH)
+                    .map(<[_]>::as_flattened)
+                    .cycle()
+                    .zip(sockets.iter().cycle());
                 while !is_over.load(Ordering::Relaxed) {
                     let sent_so_far = sent.load(Ordering::Relaxed);
                     let due_at = Instant::ZERO

@@ -30,8 +30,10 @@ impl Seen {
         for (from, times) in &self.initiations {
             for at in times {
                 let until = *at + Duration::from_secs(1);
-                let count = times.iter().filter(|time| (*at..until).contains(*time));
-                let count = count.count();
+                let count = times
+                    .iter()
+                    .filter(|time| (*at..until).contains(*time))
+                    .count();
                 assert!(
                     count <= MAX_INITIATIONS,
                     "{count} initiations in a second from {from}"
