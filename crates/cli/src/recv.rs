@@ -48,7 +48,7 @@ use crate::pairing::PairArguments;
 use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
 use crate::slowness;
-use crate::system::{self, allow_many_files};
+use crate::system;
 use allowance::{Allowances, Share};
 use by_relay::ByRelay;
 use control::Controlled;
@@ -233,28 +233,25 @@ impl Arguments {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
-    allow_many_files();
-    arguments.set_mode_of_files();
     let clock = Clock::start();
     arguments.prepare()?;
     let reloads = Reloads::new(&arguments)?;
     let mut plan = arguments.plan()?;
     let phones = arguments.prepare_phones(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
-    let whep = arguments.whep.as_ref();
-    let observed = arguments.observe.open_with_pictures(stdout, whep)?;
+    let pictures = arguments.whep.as_ref();
+    let observed = arguments.observe.open_with_pictures(stdout, pictures)?;
     let native = plan
         .native
         .as_ref()
-        .map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
-    let native = native.transpose()?;
+        .map(|listen| arguments.listen_at(listen, &plan, clock, &observed))
+        .transpose()?;
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
     let tallies = Tallies::default();
     let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let observation = observed.start("recv", clock, look)?;
     let settings = arguments.settings(plan.has_several, clock, stop.clone(), observation);
-    let slowness = Arc::clone(&settings.slowness);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
     let (way_in, desk) = arguments.way_in(native.as_ref());
@@ -300,8 +297,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     phones.iter().try_for_each(PhoneAddress::print)?;
     service::ready();
     let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
-    let summary = slowness::locked(&slowness).summary();
-    summary.into_iter().for_each(print::note);
+    if let Some(summary) = slowness::locked(&studio.settings.slowness).summary() {
+        print::note(summary);
+    }
     outcome
 }
 

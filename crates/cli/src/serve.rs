@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::SessionKind;
-use anabranch_net::{Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
+use anabranch_net::{Clock, Event, Events, ServerConfig, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
 use anabranch_observe::{Look, StandardOutput};

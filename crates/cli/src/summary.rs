@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
+use anabranch_core::{PathCounters, ReasonCounts};
 use anabranch_net::SessionKind;
 use anabranch_net::{Carrier, PathSnapshot, Snapshot};
 use anabranch_observe::names::path_name;
@@ -352,6 +352,8 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::SendReason;
+
     use super::*;
     use crate::end::Datagrams;
 

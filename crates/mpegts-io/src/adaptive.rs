@@ -74,7 +74,7 @@ impl AdaptiveCamera {
     /// by more than [`MAX_LAG`]. Returns their number. A machine that encodes more slowly than it
     /// captures would otherwise fall behind without end.
     pub(super) fn catch_up(&mut self, elapsed: Duration) -> u32 {
-        if !self.next_clock().is_some_and(|due| elapsed > due + MAX_LAG) {
+        if self.next_clock().is_none_or(|due| elapsed <= due + MAX_LAG) {
             return 0;
         }
         let millis = elapsed.as_nanos() / 1_000_000;

@@ -222,10 +222,10 @@ impl Encoder {
 impl RunningEncoder {
     /// Asks for a picture at which decoding can start.
     fn ask_for_key(&self, now: Instant) {
-        if !self
+        if self
             .asked_at
             .get()
-            .is_some_and(|at| now < at + KEY_INTERVAL)
+            .is_none_or(|at| now >= at + KEY_INTERVAL)
         {
             self.asked_at.set(Some(now));
             // It is read after a restart.

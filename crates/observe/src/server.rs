@@ -17,7 +17,7 @@ use super::access::{Access, Token};
 use super::control::{self, Controls};
 use super::http::{Answer, Answerer, AnyBody, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
-use super::status::{Status, Stream};
+use super::status::Status;
 use super::thumbnail::NoPicture;
 use super::viewing::{self, Viewing};
 use super::{Options, Shared, metrics, noalbs, pages, words};

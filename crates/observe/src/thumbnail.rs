@@ -68,9 +68,9 @@ impl KeyFrames {
     pub(super) fn on_key_frame(&self, stream: &str, unit: &[u8]) {
         let now = self.clock.now();
         let mut kept = self.lock();
-        if !kept
+        if kept
             .asked_at
-            .is_some_and(|asked_at| now.saturating_since(asked_at) < WANTED_FOR)
+            .is_none_or(|asked_at| now.saturating_since(asked_at) >= WANTED_FOR)
         {
             kept.of_streams.clear();
             return;

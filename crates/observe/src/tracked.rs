@@ -11,7 +11,7 @@ use anabranch_units::{DataRate, Instant};
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::picture::{Circumstances, Picture, PictureWatch};
-use super::status::{Path, PathCounters, Reason, Spread, Stream, StreamCounters};
+use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
 use super::stream_event::{NamedEvent, StreamEvent};
 use super::{Foreign, Look};
 use crate::names::{cargo_name, path_name, state_name};

@@ -17,6 +17,7 @@ use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
 use crate::pairing::door::Door;
 use crate::pairing::{LISTEN, PairArguments, address_of, host_for_senders, print_link};
+use crate::system::allow_many_files;
 use crate::usage::usual_folder;
 
 impl Arguments {
@@ -109,8 +110,11 @@ impl Arguments {
         (WayIn { host, _port: port }, desk)
     }
 
-    /// Checks the outputs, and then makes the list of senders if there is none.
+    /// Sets the limits and modes of files, checks the outputs, and then makes the list of senders if
+    /// there is none.
     pub(super) fn prepare(&self) -> anyhow::Result<()> {
+        allow_many_files();
+        self.set_mode_of_files();
         destination::check(&self.outputs, self.rotate)?;
         let uses_stdout = self.outputs.iter().any(Destination::is_stdout);
         ensure!(

@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use anabranch_net::Receiver;
-use anabranch_secure::PublicKey;
 use anabranch_terminal::print;
 use anabranch_units::Instant;
 

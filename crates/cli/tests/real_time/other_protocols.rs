@@ -263,6 +263,12 @@ fn call_until_the_end(to: SocketAddr) -> std::thread::JoinHandle<Vec<u8>> {
     })
 }
 
+/// Returns the address that a line names, without the path.
+fn metrics_address(line: &str) -> String {
+    let (_, url) = line.split_once("http://").unwrap();
+    url.strip_suffix("/metrics").unwrap().to_owned()
+}
+
 /// An output by SRT has statistics, which are no stream's, and its receiver gets the last packets.
 #[test]
 fn receivers_by_srt_are_seen_and_get_all_before_the_end() {
@@ -274,14 +280,7 @@ fn receivers_by_srt_are_seen_and_get_all_before_the_end() {
     let options = ["--metrics", "0", "--stats", &stats];
     let recv = [&["recv", "--listen", &source][..], &options, &[&output]].concat();
     let mut recv = Running::start(&recv);
-    let line = recv.wait_for("metrics at http://");
-    let metrics = line
-        .split_once("http://")
-        .unwrap()
-        .1
-        .strip_suffix("/metrics")
-        .unwrap()
-        .to_owned();
+    let metrics = metrics_address(&recv.wait_for("metrics at http://"));
     recv.wait_for("van: listening at ");
     let receiving = call_until_the_end((Ipv4Addr::LOCALHOST, port).into());
     recv.wait_for("is connected");

@@ -7,7 +7,6 @@ use anabranch_units::Instant;
 
 use super::ClientRole;
 use crate::carrier::Carrier;
-use crate::driver::Driver;
 use crate::event::Event;
 use crate::handshake::Handshake;
 use crate::load::Load;

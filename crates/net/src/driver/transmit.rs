@@ -1,6 +1,6 @@
 //! Outgoing packets: collected, sealed, and sent in batches.
 
-use anabranch_core::{PADDING_BYTE, PathId, SendReason, Timer};
+use anabranch_core::{PADDING_BYTE, SendReason, Timer};
 use anabranch_secure::PROTECTION_OVERHEAD_BYTES;
 use anabranch_units::Duration;
 

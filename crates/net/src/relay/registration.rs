@@ -70,10 +70,10 @@ impl Registration {
     pub(super) fn hear(&mut self, now: Instant, ends: Ends) -> Option<u64> {
         self.heard_at = now;
         if ends == self.ends
-            || !self
+            || self
                 .trial
                 .as_ref()
-                .is_none_or(|trial| now >= trial.began_at + CHALLENGE_INTERVAL)
+                .is_some_and(|trial| now < trial.began_at + CHALLENGE_INTERVAL)
         {
             return None;
         }

@@ -357,8 +357,7 @@ fn keys_of_one_name_take_turns_or_have_a_stream_each() {
         let said = recv.finish_well();
         let written: Vec<u8> = outputs
             .iter()
-            .map(|name| std::fs::read(bed.path(name)).unwrap())
-            .flatten()
+            .flat_map(|name| std::fs::read(bed.path(name)).unwrap())
             .collect();
         let is_whole = watch.allows(written == films.concat(), "whole films", &[&said]);
         assert!(is_whole, "{streams}: {said}");

@@ -6,7 +6,7 @@ use super::MediaSession;
 use crate::path::Path;
 use crate::path_view::PathState;
 use crate::questions;
-use crate::recovery::{AckedPacket, Digest};
+use crate::recovery::Digest;
 use crate::send_reason::SendReason;
 use crate::session::silence::Questions;
 

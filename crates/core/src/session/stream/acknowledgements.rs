@@ -4,7 +4,7 @@ use anabranch_units::Instant;
 
 use super::{Stream, StreamSession};
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{AckedPacket, Digest, PacketContent};
+use crate::recovery::{Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;

@@ -8,7 +8,7 @@ use super::mtu::segment_bytes;
 use super::placement::{Placement, latest_arrival};
 use super::queue::packet_view;
 use crate::copies;
-use crate::path_view::{PathId, PathView};
+use crate::path_view::PathId;
 use crate::reinjection::{Occasion, Reinjection, Request, Segments};
 use crate::stream::Chunk;
 

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::mtu::segment_bytes;
 use super::{Stream, StreamSession};
 use crate::config::Config;
-use crate::path::Path;
 use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
