@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_core::control::{
-    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
+    CongestionController, ControlParameters, Controller, RateKind, Timeout,
 };
 use anabranch_core::recovery::Feedback;
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
