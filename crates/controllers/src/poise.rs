@@ -364,12 +364,8 @@ impl Poise {
 
     /// Rule 6.
     fn look_at_base(&mut self, now: Instant) {
-        if self.phase == Phase::Steady
-            && self
-                .queue
-                .base_seen_at()
-                .is_some_and(|seen_at| now > seen_at + BASE_UNSEEN)
-        {
+        let seen_at = self.queue.base_seen_at();
+        if self.phase == Phase::Steady && seen_at.is_some_and(|at| now > at + BASE_UNSEEN) {
             let queue = Duration::from_nanos((self.queue.millis() * 1e6) as u64);
             self.phase = Phase::Drain(now + self.round_trip * 2 + queue);
             self.queue.on_drain(now);

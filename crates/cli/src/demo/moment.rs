@@ -1,4 +1,4 @@
-//! What the demo shows at a moment.
+//! State of the demo at a moment.
 
 use anabranch_lab::metrics::FrameStatistics;
 use anabranch_observe::status::Status;

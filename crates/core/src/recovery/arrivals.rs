@@ -175,11 +175,8 @@ impl Arrivals {
             }
             self.recent.pop_front();
         }
-        if self
-            .recent
-            .back()
-            .is_none_or(|&(last, _)| last < packet_number)
-        {
+        let newest = self.recent.back();
+        if newest.is_none_or(|&(last, _)| last < packet_number) {
             self.recent.push_back((packet_number, received_at));
         } else {
             let position = self
@@ -310,10 +307,8 @@ impl Arrivals {
             .count();
         let listed = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
         self.forget_reported();
-        let fresh_count = self
-            .recent
-            .iter()
-            .rev()
+        let from_newest = self.recent.iter().rev();
+        let fresh_count = from_newest
             .take_while(|(number, _)| *number >= lowest_unreported)
             .count();
         // Without a gap, nothing older than the newest packet is reported again.

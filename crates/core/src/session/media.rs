@@ -198,11 +198,7 @@ impl MediaSession {
     /// frames of the peer delay others for as long as the latency.
     pub fn set_latency(&mut self, latency: Duration) {
         self.content.reception.reassembly.wait = latency;
-        let paths = self
-            .paths
-            .iter()
-            .filter(|path| path.state() != PathState::Removed);
-        let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
+        let rtts = present(&self.paths).filter_map(|path| path.recovery.rtt().min_rtt());
         // Ways there and back are taken for equally long.
         let deadline = latency + rtts.min().unwrap_or_default() / 2;
         if deadline == self.config.media.deadline {
@@ -307,13 +303,15 @@ impl MediaSession {
     }
 }
 
-/// Sets the patience with silent paths by the number of paths.
-fn set_patience(paths: &mut [Path], deadline: Duration) {
-    let is_only = paths
+fn present(paths: &[Path]) -> impl Iterator<Item = &Path> {
+    paths
         .iter()
         .filter(|path| path.state() != PathState::Removed)
-        .count()
-        <= 1;
+}
+
+/// Sets the patience with silent paths by the number of paths.
+fn set_patience(paths: &mut [Path], deadline: Duration) {
+    let is_only = present(paths).count() <= 1;
     for path in paths {
         path.liveness.set_patience(deadline, is_only);
     }

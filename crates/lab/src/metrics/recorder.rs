@@ -89,6 +89,7 @@ impl Recorder {
             paths: vec![PathRecord::default(); flow.paths.len()],
             ..FlowRecord::default()
         };
+        let specs = scenario.flows.iter();
         Recorder {
             scenario: Arc::clone(scenario),
             windows: windows
@@ -101,11 +102,7 @@ impl Recorder {
                     links: vec![LinkRecord::default(); scenario.links.len()],
                 })
                 .collect(),
-            watches: scenario
-                .flows
-                .iter()
-                .map(|flow| Watch::new(scenario, flow))
-                .collect(),
+            watches: specs.map(|flow| Watch::new(scenario, flow)).collect(),
         }
     }
 
@@ -465,11 +462,8 @@ impl WindowRecord {
         seconds: u64,
         end: Instant,
     ) -> Option<f64> {
-        let flows = scenario
-            .flows
-            .iter()
-            .zip(series)
-            .filter(|(flow, _)| flow.is_adaptive());
+        let all = scenario.flows.iter().zip(series);
+        let flows = all.filter(|(flow, _)| flow.is_adaptive());
         let flows: Vec<(&FlowSpec, &RateSeries)> = flows.collect();
         let spans = || flows.iter().map(|(flow, _)| flow.span(end));
         let common = (
@@ -497,6 +491,7 @@ impl WindowRecord {
         let (start, stop) = spec.span(end);
         let seconds = self.window.overlap(start, stop).as_secs_f64();
         let all_paths = record.all_paths();
+        let paths = record.paths.iter().zip(&spec.paths);
         let is_media = spec.media().is_some();
         FlowStatistics {
             name: spec.name.clone(),
@@ -517,10 +512,7 @@ impl WindowRecord {
             head_of_line: record.stream.head_of_line.statistics(),
             transfers: record.stream.transfers.count(),
             transfer_time_ms: Distribution::of(&record.stream.transfers),
-            paths: record
-                .paths
-                .iter()
-                .zip(&spec.paths)
+            paths: paths
                 .map(|(path, spec)| PathStatistics {
                     route: scenario.routes[spec.route].name.clone(),
                     traffic: path.traffic(seconds),
