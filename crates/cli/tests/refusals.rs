@@ -372,11 +372,8 @@ fn what_cannot_be_observed_is_said_before_the_work_begins() {
         "--allow",
         allow,
     ];
-    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
     let folder = bed.text(".");
     for (options, code, said) in [
         (

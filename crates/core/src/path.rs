@@ -319,10 +319,8 @@ impl Path {
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        self.rules.has(SenderRule::LateDrops)
-            && self
-                .min_one_way_delay()
-                .is_some_and(|least| comes_late(now + least, packet, lifetime))
+        let is_late = |least| comes_late(now + least, packet, lifetime);
+        self.rules.has(SenderRule::LateDrops) && self.min_one_way_delay().is_some_and(is_late)
     }
 
     pub(crate) fn has_window(&self) -> bool {

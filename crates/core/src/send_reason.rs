@@ -177,17 +177,15 @@ impl ReasonCounts {
     /// Returns the sum of both, reason by reason.
     #[must_use]
     pub fn plus(&self, other: &ReasonCounts) -> ReasonCounts {
-        ReasonCounts(core::array::from_fn(|index| {
-            self.0[index].plus(other.0[index])
-        }))
+        let sum = |index: usize| self.0[index].plus(other.0[index]);
+        ReasonCounts(core::array::from_fn(sum))
     }
 
     /// Returns the increase since `earlier`, reason by reason.
     #[must_use]
     pub fn since(&self, earlier: &ReasonCounts) -> ReasonCounts {
-        ReasonCounts(core::array::from_fn(|index| {
-            self.0[index].since(earlier.0[index])
-        }))
+        let since = |index: usize| self.0[index].since(earlier.0[index]);
+        ReasonCounts(core::array::from_fn(since))
     }
 }
 

@@ -89,8 +89,8 @@ impl Decoder {
             return;
         }
         self.missing.clear();
-        self.missing
-            .extend((repair.first..end).filter(|&number| known(&self.symbols, number).is_none()));
+        let is_missing = |&number: &u64| known(&self.symbols, number).is_none();
+        self.missing.extend((repair.first..end).filter(is_missing));
         if !self.missing.is_empty() {
             self.elimination.insert(repair, bytes, &self.missing);
             self.recover();
@@ -126,11 +126,8 @@ impl Decoder {
         while let Some((row, number)) = self.elimination.solved() {
             let mut bytes = mem::take(&mut self.symbols[slot(number)].bytes);
             bytes.clear();
-            self.elimination.evaluate(
-                (row, number),
-                |other| known(&self.symbols, other).unwrap_or_default(),
-                &mut bytes,
-            );
+            let others = |other| known(&self.symbols, other).unwrap_or_default();
+            self.elimination.evaluate((row, number), others, &mut bytes);
             self.symbols[slot(number)] = Symbol {
                 number,
                 is_known: true,

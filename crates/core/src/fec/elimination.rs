@@ -123,13 +123,14 @@ impl Elimination {
     /// Returns a determined symbol, with its row for [`evaluate`](Self::evaluate).
     pub(super) fn solved(&self) -> Option<(usize, u64)> {
         let count = self.unknowns.len();
-        let index = self.rows.iter().position(|row| {
+        let is_alone = |row: &Row| {
             row.unknowns[..count]
                 .iter()
                 .filter(|&&factor| factor != 0)
                 .count()
                 == 1
-        })?;
+        };
+        let index = self.rows.iter().position(is_alone)?;
         Some((index, self.unknowns[self.rows[index].pivot]))
     }
 
@@ -225,10 +226,8 @@ impl Elimination {
 
     fn make_room(&mut self, missing: &[u64]) {
         loop {
-            let new_count = missing
-                .iter()
-                .filter(|number| !self.unknowns.contains(number))
-                .count();
+            let is_new = |number: &&u64| !self.unknowns.contains(number);
+            let new_count = missing.iter().filter(is_new).count();
             if self.unknowns.len() + new_count <= MAX_UNKNOWNS {
                 return;
             }

@@ -223,19 +223,17 @@ mod tests {
 
     #[test]
     fn bursts_need_more_than_independent_losses() {
-        assert_eq!(
-            [1.0, 3.0, 8.0].map(|burst_packets| {
-                repair_count(
-                    20,
-                    LossModel {
-                        ratio: 0.02,
-                        burst_packets,
-                    },
-                    OTHER_FRAME_RESIDUAL,
-                )
-            }),
-            [2, 8, 15]
-        );
+        let count = |burst_packets| {
+            repair_count(
+                20,
+                LossModel {
+                    ratio: 0.02,
+                    burst_packets,
+                },
+                OTHER_FRAME_RESIDUAL,
+            )
+        };
+        assert_eq!([1.0, 3.0, 8.0].map(count), [2, 8, 15]);
     }
 
     #[test]

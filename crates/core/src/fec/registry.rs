@@ -89,9 +89,8 @@ pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
 }
 
 fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
-    find("FEC policy", text, FEC_POLICIES, |entry| {
-        (entry.name, entry.options)
-    })
+    let known = |entry: &FecPolicyEntry| (entry.name, entry.options);
+    find("FEC policy", text, FEC_POLICIES, known)
 }
 
 #[cfg(test)]

@@ -175,8 +175,8 @@ impl Arrivals {
             }
             self.recent.pop_front();
         }
-        let newest = self.recent.back();
-        if newest.is_none_or(|&(last, _)| last < packet_number) {
+        let is_newest = |&(last, _): &(u64, Instant)| last < packet_number;
+        if self.recent.back().is_none_or(is_newest) {
             self.recent.push_back((packet_number, received_at));
         } else {
             let position = self
@@ -300,17 +300,12 @@ impl Arrivals {
         self.due_at = None;
         self.reported_at = now;
         // The result is mostly the first alone, so a search would take longer.
-        let new_ranges = self
-            .ranges
-            .iter()
-            .take_while(|&&(_, high)| high >= lowest_unreported)
-            .count();
+        let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
+        let new_ranges = self.ranges.iter().take_while(is_new).count();
         let listed = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
         self.forget_reported();
-        let from_newest = self.recent.iter().rev();
-        let fresh_count = from_newest
-            .take_while(|(number, _)| *number >= lowest_unreported)
-            .count();
+        let is_unreported = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
+        let fresh_count = self.recent.iter().rev().take_while(is_unreported).count();
         // Without a gap, nothing older than the newest packet is reported again.
         if let [(0, _)] = self.ranges[..] {
             self.reported_count = self.recent.len().saturating_sub(1);

@@ -22,12 +22,8 @@ pub(crate) struct Digest {
 impl Digest {
     /// Returns the number of lost packets, without probes for a larger MTU.
     pub(crate) fn lost_count(&self) -> u64 {
-        self.lost.len() as u64
-            + self
-                .too_large
-                .iter()
-                .filter(|packet| packet.content != PacketContent::MtuProbe)
-                .count() as u64
+        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
+        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
     }
 
     /// Marks the packet acknowledged last as spuriously lost.

@@ -78,19 +78,16 @@ mod tests {
 
     /// Returns active paths of these round-trip times, in milliseconds.
     fn paths(rtt_millis: &[u64]) -> Vec<PathView> {
-        rtt_millis
-            .iter()
-            .zip(0..)
-            .map(|(&rtt, id)| PathView {
-                id: PathId(id),
-                weight: 1.0,
-                forecast: Forecast::constant(
-                    Duration::from_millis(rtt),
-                    DataRate::from_megabits_per_second(8),
-                ),
-                ..PathView::default()
-            })
-            .collect()
+        let path = |(&rtt, id): (&u64, u8)| PathView {
+            id: PathId(id),
+            weight: 1.0,
+            forecast: Forecast::constant(
+                Duration::from_millis(rtt),
+                DataRate::from_megabits_per_second(8),
+            ),
+            ..PathView::default()
+        };
+        rtt_millis.iter().zip(0..).map(path).collect()
     }
 
     #[test]

@@ -198,7 +198,9 @@ impl MediaSession {
     /// frames of the peer delay others for as long as the latency.
     pub fn set_latency(&mut self, latency: Duration) {
         self.content.reception.reassembly.wait = latency;
-        let rtts = present(&self.paths).filter_map(|path| path.recovery.rtt().min_rtt());
+        let is_kept = |path: &&Path| path.state() != PathState::Removed;
+        let paths = self.paths.iter().filter(is_kept);
+        let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
         // Ways there and back are taken for equally long.
         let deadline = latency + rtts.min().unwrap_or_default() / 2;
         if deadline == self.config.media.deadline {
@@ -303,15 +305,10 @@ impl MediaSession {
     }
 }
 
-fn present(paths: &[Path]) -> impl Iterator<Item = &Path> {
-    paths
-        .iter()
-        .filter(|path| path.state() != PathState::Removed)
-}
-
 /// Sets the patience with silent paths by the number of paths.
 fn set_patience(paths: &mut [Path], deadline: Duration) {
-    let is_only = present(paths).count() <= 1;
+    let kept = |path: &&Path| path.state() != PathState::Removed;
+    let is_only = paths.iter().filter(kept).count() <= 1;
     for path in paths {
         path.liveness.set_patience(deadline, is_only);
     }
@@ -511,19 +508,16 @@ impl Hooks for Media {
     ) -> Option<Written> {
         let overhead_bytes = session.config.overhead_bytes;
         let path = &mut session.paths[id.index()];
-        path.write_due_mtu_probe(
-            now,
-            |path| path.has_bound() && path.ready_at() <= now && path.has_window(),
-            overhead_bytes,
-            buf,
-        )
-        .or_else(|| session.paths[id.index()].write_challenge(buf))
-        .or_else(|| session.write_media(now, id, buf))
-        .or_else(|| {
-            let sizes = (&*session.config, &session.sizes);
-            let content = &session.content;
-            content.write_padding(now, id, sizes, &mut session.paths, buf)
-        })
+        let is_media_next =
+            |path: &Path| path.has_bound() && path.ready_at() <= now && path.has_window();
+        path.write_due_mtu_probe(now, is_media_next, overhead_bytes, buf)
+            .or_else(|| session.paths[id.index()].write_challenge(buf))
+            .or_else(|| session.write_media(now, id, buf))
+            .or_else(|| {
+                let sizes = (&*session.config, &session.sizes);
+                let content = &session.content;
+                content.write_padding(now, id, sizes, &mut session.paths, buf)
+            })
     }
 
     #[inline]

@@ -454,12 +454,10 @@ impl SendStream {
             let (length, is_delivered) = (segment.length, segment.is_delivered);
             freed_until = start + u64::from(length);
             if !is_delivered {
-                let lost = self
-                    .take_waiting(start, length)
-                    .and_then(|waiting| waiting.lost);
-                settled.extend(
-                    lost.or_else(|| in_flight(on, number).map(|packet| Copy { on, packet })),
-                );
+                let lost = self.take_waiting(start, length);
+                let lost = lost.and_then(|waiting| waiting.lost);
+                let copy = || in_flight(on, number).map(|packet| Copy { on, packet });
+                settled.extend(lost.or_else(copy));
             }
             self.segments.pop_front();
         }
@@ -480,9 +478,8 @@ impl SendStream {
         if at_guess.is_some_and(|segment| segment.offset == offset) {
             return Some(guess as usize);
         }
-        self.segments
-            .binary_search_by(|segment| segment.offset.cmp(&offset))
-            .ok()
+        let found = |segment: &Segment| segment.offset.cmp(&offset);
+        self.segments.binary_search_by(found).ok()
     }
 
     fn segment(&self, offset: u64) -> Option<&Segment> {

@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn secrets_are_made_once_and_are_their_owners_alone() {
-        let folder = tempfile::tempdir().unwrap().path().join("anabranch");
+        let around = tempfile::tempdir().unwrap();
+        let folder = around.path().join("anabranch");
         let passphrase = |listen: &str| secrets(listen, Some(&folder)).passphrase.unwrap();
         let made = passphrase("phone=srtla://:5000");
         assert_eq!(made.len(), 22);

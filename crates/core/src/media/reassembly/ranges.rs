@@ -129,12 +129,8 @@ mod tests {
                     .map_or(0, |last| last + 1);
                 assert_eq!((ranges.prefix(), ranges.byte_count()), (prefix, count));
                 assert_eq!(ranges.end() as usize, end);
-                assert!(
-                    ranges
-                        .beyond
-                        .windows(2)
-                        .all(|pair| pair[0].end < pair[1].start)
-                );
+                let are_apart = |pair: &[Range<u32>]| pair[0].end < pair[1].start;
+                assert!(ranges.beyond.windows(2).all(are_apart));
                 assert!(ranges.beyond.iter().all(|one| one.start > ranges.prefix));
             }
         }

@@ -77,15 +77,13 @@ impl Repairs {
     }
 
     fn is_covered(&self, symbol: u64) -> bool {
-        self.unsettled
-            .iter()
-            .any(|repair| (repair.first..repair.end).contains(&symbol))
+        let covers = |repair: &Repair| (repair.first..repair.end).contains(&symbol);
+        self.unsettled.iter().any(covers)
     }
 
     fn position(&self, frame: FrameId, index: u16) -> Option<usize> {
-        self.unsettled
-            .iter()
-            .position(|repair| repair.frame == frame && repair.index == index)
+        let is_it = |repair: &Repair| repair.frame == frame && repair.index == index;
+        self.unsettled.iter().position(is_it)
     }
 
     fn push(&mut self, frame: FrameId, index: u16, first: u64, end: u64) {
@@ -362,8 +360,8 @@ impl SendBuffer {
         }
         let frame = &self.frames[self.frame_of(symbol)];
         let mut pieces = frame.pieces((symbol - frame.first_symbol) as u16);
-        !frame.is_given_up
-            && pieces.any(|piece| frame.fragments[usize::from(piece)].state != State::Arrived)
+        let is_missing = |piece: u16| frame.fragments[usize::from(piece)].state != State::Arrived;
+        !frame.is_given_up && pieces.any(is_missing)
     }
 
     /// Returns the index of the frame of a symbol. There must be one.

@@ -86,10 +86,8 @@ impl Sender {
         let held = send_buffer.waiting();
         repairs.retain(|packet| {
             let is_source = |other: &PacketView| other.kind() == PacketKind::Source;
-            if held
-                .iter()
-                .any(|other| is_source(other) && other.frame == packet.frame)
-            {
+            let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
+            if held.iter().any(is_held) {
                 return true;
             }
             let (frame, repair) = (packet.frame, packet.fragment);

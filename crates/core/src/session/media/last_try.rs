@@ -53,19 +53,14 @@ impl Rule<'_> {
                 paths: self.paths,
                 views: self.views,
             };
-            let suspected: PathSet = call
-                .in_flight_on
-                .iter()
-                .filter(|path| copies.is_overdue(*path))
-                .collect();
+            let overdue = |path: &PathId| copies.is_overdue(*path);
+            let suspected: PathSet = call.in_flight_on.iter().filter(overdue).collect();
             // The packet may be on its way as usual, and a copy would use up others' capacity.
             // Before an answer is possible, its absence means nothing.
             let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
             let mut in_flight_on = call.in_flight_on.iter();
-            if is_usual
-                && !(self.budget.has_room_for_copy(bytes)
-                    && in_flight_on.all(|path| copies.is_answer_possible(path)))
-            {
+            let can_answer = |path| copies.is_answer_possible(path);
+            if is_usual && !(self.budget.has_room_for_copy(bytes) && in_flight_on.all(can_answer)) {
                 continue;
             }
             let (verdict, copy_path) = self.verdict(call.id, suspected, call.reason, bytes);

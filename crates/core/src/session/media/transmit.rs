@@ -96,9 +96,8 @@ impl Media {
         output: &mut Output,
     ) {
         // A copy in flight or bound to another path may still arrive in time.
-        if packet.kind() == PacketKind::Repair
-            || paths.iter().any(|path| path.has_bound_copy_of(packet))
-        {
+        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
+        if packet.kind() == PacketKind::Repair || paths.iter().any(is_bound) {
             return;
         }
         if self.send_buffer.has_left(packet) {

@@ -23,17 +23,15 @@ fn is_unanswered(paths: &[Path], now: Instant) -> bool {
 
 /// Returns when the first answer was due that has not come.
 fn first_missed_answer_at(paths: &[Path], now: Instant) -> Option<Instant> {
-    paths
-        .iter()
-        .filter_map(|path| match path.state() {
-            PathState::Active | PathState::Suspect => path
-                .recovery
-                .answer_due_at()
-                .filter(|due_at| *due_at <= now),
-            PathState::Out => path.liveness.silent_since(),
-            PathState::Removed => None,
-        })
-        .min()
+    let missed_at = |path: &Path| match path.state() {
+        PathState::Active | PathState::Suspect => path
+            .recovery
+            .answer_due_at()
+            .filter(|due_at| *due_at <= now),
+        PathState::Out => path.liveness.silent_since(),
+        PathState::Removed => None,
+    };
+    paths.iter().filter_map(missed_at).min()
 }
 
 /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone,
@@ -65,13 +63,14 @@ pub(super) fn has_blind_copies(now: Instant, paths: &[Path], waiting: &[PacketVi
 pub(super) fn held_copies(waiting: &[PacketView], budget: &Budget) -> usize {
     let retransmission_count = waiting.partition_point(is_retransmission);
     let mut bytes = 0;
+    let fits = |packet: &&PacketView| {
+        bytes += packet.bytes;
+        budget.has_room_without_answer(bytes)
+    };
     let paid_count = waiting[..retransmission_count]
         .iter()
         .rev()
-        .take_while(|packet| {
-            bytes += packet.bytes;
-            budget.has_room_without_answer(bytes)
-        })
+        .take_while(fits)
         .count();
     retransmission_count - paid_count
 }
