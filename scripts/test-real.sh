@@ -26,6 +26,7 @@ with the reason, which is no failure. Without root it tries user namespaces.
   JOBS          number of groups at a time; twice the processors by default
   STRICT=1      fails if a check could not be judged on this machine, or a test was flaky
   OPEN_FAULTS=1 runs tests that have not met their bars yet
+  WINDOWS=1     compiles the programs for Windows and runs them by Wine
 END
 }
 
