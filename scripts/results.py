@@ -107,8 +107,8 @@ def seeds(document):
     fewer = [f"of `{paper}` {count}" for paper, count in most.items() if count < document["seed_count"]]
     note = f"; {', '.join(fewer)}" if fewer else ""
     return (
-        f"Seeds: up to {document['seed_count']}{note}. Fingerprint of the traces and claims: "
-        f"`{document['fingerprint']}`.\n\n"
+        f"Seeds: up to {document['seed_count']}{note}.\n"
+        f"Fingerprint of the traces and claims: `{document['fingerprint']}`.\n\n"
     )
 
 

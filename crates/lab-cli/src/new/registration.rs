@@ -25,6 +25,15 @@ pub(super) fn entered(kind: &Kind, registry: &str, name: &str, entry: &str) -> O
     Some(registered)
 }
 
+/// Returns the start of the attributes in front of the line that begins at `at`.
+fn before_attributes(file: &str, at: usize) -> usize {
+    let attributes = file[..at]
+        .split_inclusive('\n')
+        .rev()
+        .take_while(|line| line.starts_with("#["));
+    at - attributes.map(str::len).sum::<usize>()
+}
+
 /// Returns the file with the new module; `None` if it declares none.
 pub(super) fn declared(file: &str, module: &str) -> Option<String> {
     // Start of each line, and the module that it declares.
@@ -33,8 +42,8 @@ pub(super) fn declared(file: &str, module: &str) -> Option<String> {
         .split_inclusive('\n')
         .map(|line| {
             line_at += line.len();
-            let module = line
-                .trim()
+            let declaration = line.trim().trim_start_matches("pub ");
+            let module = declaration
                 .strip_prefix("mod ")
                 .and_then(|rest| rest.strip_suffix(';'));
             (line_at - line.len(), line_at, module)
@@ -47,9 +56,7 @@ pub(super) fn declared(file: &str, module: &str) -> Option<String> {
     };
     let (_, last_end, _) = declared().next_back()?;
     let module_at = match declared().find(|(_, _, known)| *known > module) {
-        // Not between a module and its attribute.
-        Some((at, ..)) if file[..at].ends_with("#[cfg(test)]\n") => at - "#[cfg(test)]\n".len(),
-        Some((at, ..)) => at,
+        Some((at, ..)) => before_attributes(file, at),
         None => last_end,
     };
     let mut declared = file.to_owned();
