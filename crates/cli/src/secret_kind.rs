@@ -3,6 +3,10 @@
 /// Words about a kind of secret in messages.
 pub(crate) struct SecretKind {
     pub(crate) noun: &'static str,
+    #[cfg_attr(
+        windows,
+        expect(dead_code, reason = "only rights of files on Unix are explained by it")
+    )]
     pub(crate) option: &'static str,
 }
 
