@@ -275,8 +275,8 @@ impl Player {
     }
 }
 
-/// Returns whether the controller grants a window and a rate of at least a packet per round trip or second,
-/// unless the configured minimum is less.
+/// Returns whether the controller grants a window and a rate of at least a packet per round trip or
+/// second, unless the configured minimum is less.
 pub fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
     let packet_bytes = u64::from(config.max_packet_bytes);
     let by_window = control

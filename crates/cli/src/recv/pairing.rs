@@ -110,8 +110,8 @@ impl Arguments {
         (WayIn { host, _port: port }, desk)
     }
 
-    /// Sets the limits and modes of files, checks the outputs, and makes the list of senders if there
-    /// is none.
+    /// Sets the limits and modes of files, checks the outputs, and makes the list of senders if
+    /// there is none.
     pub(super) fn prepare(&self) -> anyhow::Result<()> {
         allow_many_files();
         self.set_mode_of_files();

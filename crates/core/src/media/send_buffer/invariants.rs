@@ -48,14 +48,9 @@ impl SendBuffer {
                     place.outstanding_on.insert(path);
                 }
                 if state.state != State::Arrived {
-                    check_fragment(
-                        frame,
-                        state,
-                        &place,
-                        exceptions,
-                        || format!("frame {id} fragment {fragment}: {state:?}, {place:?}"),
-                        checker,
-                    );
+                    let details =
+                        || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
+                    check_fragment(frame, state, &place, exceptions, details, checker);
                 }
             }
         }

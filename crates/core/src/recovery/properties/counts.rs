@@ -103,10 +103,8 @@ fn an_answer_is_overdue_after_the_round_trip_and_the_receivers_delay() {
     );
     pair.send(at(1_000), PACKET_BYTES);
     pair.send(at(1_020), PACKET_BYTES);
-    assert_eq!(
-        [1_050, 1_060, 1_075].map(|millis| pair.recovery.overdue(at(millis), usual).as_micros()),
-        [0, 0, 15_000]
-    );
+    let overdue = |millis| pair.recovery.overdue(at(millis), usual).as_micros();
+    assert_eq!([1_050, 1_060, 1_075].map(overdue), [0, 0, 15_000]);
 }
 
 /// RFC 9002 §6.1.2: 9/8 of the round trip, and the path's known reordering.

@@ -66,18 +66,13 @@ impl SendStream {
             self.waiting_bytes,
             waiting_bytes,
         );
-        checker.require(
-            Invariant::Segments,
-            self.waiting
-                .keys()
-                .all(|offset| self.segment(*offset).is_some()),
-            || {
-                format!(
-                    "waiting segments {:?} are not all known",
-                    self.waiting.keys()
-                )
-            },
-        );
+        let known = |offset: &u64| self.segment(*offset).is_some();
+        checker.require(Invariant::Segments, self.waiting.keys().all(known), || {
+            format!(
+                "waiting segments {:?} are not all known",
+                self.waiting.keys()
+            )
+        });
         let is_acked_sent = self.acked_offset <= self.next_offset;
         checker.require(Invariant::Segments, is_acked_sent, || {
             format!("acknowledged {} of {}", self.acked_offset, self.next_offset)
