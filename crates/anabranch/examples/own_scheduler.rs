@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use anabranch::scheduler::{OneByOne, PacketView, PathChoice, SchedulerFactory, candidates};
+use anabranch::scheduler::{OneByOne, PacketView, PathChoice, SchedulerFactory, eligible_paths};
 use anabranch::units::Instant;
 use anabranch::{Importance, PathId, PathView, Receiver, SecretKey, Sender};
 
@@ -15,7 +15,7 @@ struct Alternating;
 
 impl PathChoice for Alternating {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let usable: Vec<PathId> = candidates(packet, paths).map(|path| path.id).collect();
+        let usable: Vec<PathId> = eligible_paths(packet, paths).map(|path| path.id).collect();
         let turn = packet.frame.0 as usize % usable.len().max(1);
         usable.get(turn).copied()
     }

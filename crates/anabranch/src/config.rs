@@ -26,5 +26,5 @@ pub use anabranch_core::{
 };
 pub use anabranch_net::{
     Carrier, ClientConfig, LinkCap, LinkReport, PacketEvent, PacketEventKind, PacketObserver,
-    PairingOutcome, Places, RefusedSender, ServerConfig, TcpFallback, mark_sockets,
+    PairingOutcome, RefusedSender, ServerConfig, SessionLimit, TcpFallback, mark_sockets,
 };

@@ -36,7 +36,7 @@ pub use anabranch_core::reinjection::{
 };
 pub use anabranch_core::scheduler::{
     Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SchedulerFactory, SendQueue,
-    candidates, cheapest, fastest, usable,
+    cheapest, eligible_paths, fastest, usable,
 };
 pub use anabranch_core::{Forecast, PathRtt, PathSet, PathView, Priority, Risk, SessionView};
 pub use anabranch_schedulers::{

@@ -12,7 +12,7 @@ use anabranch_srtla::{LinkId, LinkOptions};
 use anabranch_units::{Duration, Instant};
 
 /// Interval at which an absent interface or address is checked. Chosen.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval at which a name without addresses, or a link that does not answer, is looked up again.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of lookups at a time.
@@ -283,7 +283,7 @@ impl Ports {
             if port.socket.is_some() || now < port.look_at {
                 continue;
             }
-            port.look_at = now + LOOK_INTERVAL;
+            port.look_at = now + POLL_INTERVAL;
             match port.open(now, surroundings) {
                 Ok(()) => {
                     opened.push(LinkId(index as u8));

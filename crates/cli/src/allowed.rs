@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anabranch_net::Places;
+use anabranch_net::SessionLimit;
 use anabranch_secure::PublicKey;
 use anabranch_terminal::files::check_unshared;
 use anabranch_tunnel::{Destination, Peer};
@@ -123,7 +123,7 @@ impl FromStr for StreamName {
 
 /// The command that lets peers in. Each has limits that the other does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ListenCommand {
     #[default]
     Recv,
     Serve,
@@ -144,11 +144,15 @@ impl Allowed {
     ///
     /// # Errors
     /// It has a limit of the other command.
-    fn check(&self, door: Door) -> anyhow::Result<()> {
+    fn check(&self, command: ListenCommand) -> anyhow::Result<()> {
         let name = self.name.as_str();
-        match door {
-            Door::Recv => ensure!(self.connect.is_none(), "{name}: connect= is for `serve`"),
-            Door::Serve => ensure!(self.limits.max.is_none(), "{name}: max= is for `recv`"),
+        match command {
+            ListenCommand::Recv => {
+                ensure!(self.connect.is_none(), "{name}: connect= is for `serve`")
+            }
+            ListenCommand::Serve => {
+                ensure!(self.limits.max.is_none(), "{name}: max= is for `recv`")
+            }
         }
         Ok(())
     }
@@ -196,7 +200,7 @@ impl FromStr for Allowed {
 /// All peers that are let in, by the command line and by a file that may change.
 #[derive(Debug, Default)]
 pub(crate) struct AllowList {
-    door: Door,
+    command: ListenCommand,
     fixed: Vec<Allowed>,
     file: Option<(PathBuf, Option<Version>)>,
     all: Vec<Allowed>,
@@ -209,12 +213,12 @@ impl AllowList {
     /// The file cannot be read, a name or key occurs twice, a limit is for the other command, or
     /// there is no peer.
     pub(crate) fn new(
-        door: Door,
+        command: ListenCommand,
         fixed: Vec<Allowed>,
         file: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let mut list = AllowList {
-            door,
+            command,
             fixed,
             file: file.map(|path| (path.to_owned(), None)),
             all: Vec::new(),
@@ -276,19 +280,19 @@ impl AllowList {
 
     /// Returns the groups of keys that share a name, if not all of a group may have a session at a
     /// time.
-    pub(crate) fn places(&self) -> Vec<Places> {
+    pub(crate) fn session_limits(&self) -> Vec<SessionLimit> {
         let mut names: Vec<&StreamName> = self.all.iter().map(|allowed| &allowed.name).collect();
         names.sort();
         names.dedup();
-        let places = names.into_iter().map(|name| {
+        let limits = names.into_iter().map(|name| {
             let its = self.all.iter().filter(|allowed| allowed.name == *name);
-            Places {
+            SessionLimit {
                 peers: its.map(|allowed| allowed.key).collect(),
                 max_sessions: self.place_count(name),
             }
         });
-        places
-            .filter(|places| places.peers.len() > places.max_sessions)
+        limits
+            .filter(|limit| limit.peers.len() > limit.max_sessions)
             .collect()
     }
 
@@ -358,7 +362,7 @@ impl AllowList {
             );
             all.extend(of_file(&shown.to_string(), &text)?);
         }
-        check(self.door, &all)?;
+        check(self.command, &all)?;
         self.all = all;
         Ok(())
     }
@@ -400,11 +404,11 @@ pub(crate) fn of_file(shown: &str, text: &str) -> anyhow::Result<Vec<Allowed>> {
 ///
 /// # Errors
 /// A name or key occurs twice, or a limit is for the other command.
-pub(crate) fn check(door: Door, all: &[Allowed]) -> anyhow::Result<()> {
+pub(crate) fn check(command: ListenCommand, all: &[Allowed]) -> anyhow::Result<()> {
     let mut keys = BTreeSet::new();
     let mut keys_by_name = BTreeMap::<_, Vec<_>>::new();
     for allowed in all {
-        allowed.check(door)?;
+        allowed.check(command)?;
         ensure!(keys.insert(allowed.key), "{} occurs twice", allowed.key);
         keys_by_name.entry(&allowed.name).or_default().push(allowed);
     }

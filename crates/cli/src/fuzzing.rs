@@ -24,7 +24,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::allowed::{self, Door};
+use crate::allowed::{self, ListenCommand};
 use crate::config;
 use crate::remote_control::{self, Answer, Request};
 
@@ -314,13 +314,13 @@ impl RtpInput {
 /// Reads a file of `--allow-from`, for `serve` or `recv`. It must let each key in once, and errors
 /// must repeat no secret.
 pub fn allow_file(text: &str, is_for_serve: bool) {
-    let door = if is_for_serve {
-        Door::Serve
+    let command = if is_for_serve {
+        ListenCommand::Serve
     } else {
-        Door::Recv
+        ListenCommand::Recv
     };
     let read = allowed::of_file("file", text).and_then(|all| {
-        allowed::check(door, &all)?;
+        allowed::check(command, &all)?;
         Ok(all)
     });
     match read {

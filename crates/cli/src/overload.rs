@@ -13,7 +13,7 @@ use crate::end::End;
 
 const WINDOW: Duration = OverloadWatch::WINDOW;
 /// Interval between two looks at the counters.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Minimum time between two reports.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Minimum share of the window's frames that are given up in an overload, in percent …
@@ -133,7 +133,7 @@ impl OverloadWatch {
     /// Returns whether it is time to look.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let last = self.marks.back();
-        last.is_none_or(|mark| now >= mark.at + LOOK_INTERVAL)
+        last.is_none_or(|mark| now >= mark.at + POLL_INTERVAL)
     }
 
     /// Returns an overload to report now, if any.

@@ -13,8 +13,8 @@ use anyhow::{Context, bail, ensure};
 
 use crate::allowed::{Allowed, StreamName, of_file};
 use crate::link::Link;
-use crate::pairing::door::Door;
 use crate::pairing::invitation::Invitation;
+use crate::pairing::running_program::RunningProgram;
 use crate::pairing::{address_of, print_link};
 use crate::system;
 use crate::usage::usual_folder;
@@ -22,7 +22,7 @@ use crate::usage::usual_folder;
 /// State folder of the services of `packaging`.
 const SERVICES_FOLDER: &str = "/var/lib/anabranch";
 /// Interval between two looks for a peer that has used the link.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time in which a program takes an invitation (it looks every second), or drops one.
 const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 /// Longest validity of a link.
@@ -91,7 +91,10 @@ impl Arguments {
             .flatten()
             .collect();
         folders.dedup();
-        let lists: Vec<PathBuf> = folders.iter().flat_map(|at| Door::all_in(at)).collect();
+        let lists: Vec<PathBuf> = folders
+            .iter()
+            .flat_map(|at| RunningProgram::all_in(at))
+            .collect();
         match &lists[..] {
             [list] => Ok(list.clone()),
             [] if self.list || self.remove.is_some() => {
@@ -119,7 +122,7 @@ impl Arguments {
             self.lasts <= LONGEST,
             "--lasts: a link is good for 24 h at most"
         );
-        let door = Door::of(list)?;
+        let program = RunningProgram::of(list)?;
         let before = read_list(list)?;
         if let Some(name) = &self.name {
             ensure!(
@@ -134,10 +137,10 @@ impl Arguments {
         let invitation = Invitation::new(self.name.clone(), self.lasts);
         let file = invitation.write(list)?;
         let to = match &self.host {
-            None if !door.outside.is_empty() => door.outside.clone(),
-            host => address_of(host.as_deref().unwrap_or_default(), door.local),
+            None if !program.outside.is_empty() => program.outside.clone(),
+            host => address_of(host.as_deref().unwrap_or_default(), program.local),
         };
-        let command = match door.command.as_str() {
+        let command = match program.command.as_str() {
             "recv" => "anabranch send INPUT",
             "serve" => "anabranch proxy",
             _ => "anabranch recv --pair OUTPUT --via-relay",
@@ -148,7 +151,7 @@ impl Arguments {
         ));
         print_link(&Link {
             to,
-            key: door.key,
+            key: program.key,
             code: Some(invitation.code.clone()),
         })?;
         if self.no_wait {
@@ -171,7 +174,7 @@ fn wait(
 ) -> anyhow::Result<()> {
     let clock = Clock::start();
     loop {
-        let wake_at = clock.now() + LOOK_INTERVAL;
+        let wake_at = clock.now() + POLL_INTERVAL;
         stop.wait_until(&clock, wake_at);
         if stop.is_stopped() {
             print::note("the link is void");
@@ -204,7 +207,9 @@ fn wait(
         if invitation.remaining().is_none() {
             return expired();
         }
-        if Door::of(list).is_err() && clock.now() > anabranch_units::Instant::ZERO + TAKEN_WITHIN {
+        if RunningProgram::of(list).is_err()
+            && clock.now() > anabranch_units::Instant::ZERO + TAKEN_WITHIN
+        {
             bail!("the program has ended, and the link is void");
         }
     }

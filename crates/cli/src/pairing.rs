@@ -1,9 +1,9 @@
 //! Links by which peers register: `--pair` of `recv` and `serve`, and `anabranch pair`.
 
 pub(crate) mod desk;
-pub(crate) mod door;
 pub(crate) mod invitation;
 pub(crate) mod qr_code;
+pub(crate) mod running_program;
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};

@@ -12,7 +12,7 @@ use anabranch_net::{Event, PathSnapshot, Snapshot};
 use anabranch_units::{Duration, Instant};
 
 /// Time between checks of the paths.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time without an answer on a path in use before that is a problem. Another path has answers
 /// meanwhile, so the receiver works. The first handshake has the same time. Chosen: the longest
 /// round trips, over satellites, take less than a second.
@@ -116,7 +116,7 @@ pub(crate) fn lines(problems: &[PathProblem]) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(crate) struct PathWatch {
     look_at: Instant,
-    paths: Vec<Watched>,
+    paths: Vec<PathHistory>,
     /// Paths whose interface or address is absent.
     absent: BTreeSet<usize>,
     /// Time of the first check without a session.
@@ -125,7 +125,7 @@ pub(crate) struct PathWatch {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Watched {
+struct PathHistory {
     received_bytes: u64,
     heard_at: Option<Instant>,
     /// Time of the first check after the path was used.
@@ -195,8 +195,8 @@ impl PathWatch {
     }
 
     fn find(&mut self, now: Instant, seen: &Snapshot) -> Vec<(usize, Problem)> {
-        self.look_at = now + LOOK_INTERVAL;
-        self.paths.resize(seen.paths.len(), Watched::default());
+        self.look_at = now + POLL_INTERVAL;
+        self.paths.resize(seen.paths.len(), PathHistory::default());
         for (watched, path) in self.paths.iter_mut().zip(&seen.paths) {
             watched.see(now, path);
         }
@@ -213,7 +213,7 @@ impl PathWatch {
     }
 }
 
-impl Watched {
+impl PathHistory {
     fn see(&mut self, now: Instant, path: &PathSnapshot) {
         let received_bytes = path.counters.received_bytes;
         if received_bytes > self.received_bytes {
@@ -296,7 +296,7 @@ mod tests {
             let names = ["eth0", "wwan0"].map(str::to_owned);
             let mut reported = Vec::new();
             for _ in 0..2 * seconds {
-                self.seen.at += LOOK_INTERVAL;
+                self.seen.at += POLL_INTERVAL;
                 for path in &mut self.seen.paths {
                     path.counters.sent_packets += 5;
                 }

@@ -176,7 +176,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let meters = ports.meters();
         tasks.spawn(client::run(ports, interface, client.channel().clone()));
         let client = Client::Datagrams(Arc::new(client), meters);
-        target_reports = Some(outlets.start(client.looks(), clock)?);
+        target_reports = Some(outlets.start(client.snapshots(), clock)?);
         watch.add(client, events);
     }
     watch.observe(observed)?;

@@ -11,16 +11,16 @@ mod native;
 mod outputs;
 mod pairing;
 mod phones;
-mod places;
 mod plan;
 mod receivers;
 mod reload;
-mod returns;
+mod return_paths;
 mod senders;
 mod steering;
 mod stream;
+mod stream_counters;
 mod stream_settings;
-mod tally;
+mod streams_in_use;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -58,16 +58,16 @@ use held::Held;
 use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
 use phones::{Phone, PhoneAddress};
-use places::Places;
 use reload::Reloads;
-use returns::{ReturnArguments, Returns};
+use return_paths::{ReturnArguments, ReturnPaths};
 use steering::Steering;
 use stream::{Outcome, Session};
+use stream_counters::{AllCounters, StreamCounters, snapshots};
 use stream_settings::StreamSettings;
-use tally::{Tallies, Tally, looks};
+use streams_in_use::StreamsInUse;
 
 /// Longest wait of the main thread for a session.
-const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// Interval between two checks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -98,18 +98,18 @@ Examples:
   Without keys and options; give the printed link to the sender:
   anabranch recv --pair film.ts
 
-  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
+  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_… film.ts
 
-  From a studio at home, whose router lets nobody in; LINK is printed by a machine with a public
+  From a received at home, whose router lets nobody in; LINK is printed by a machine with a public
   address (`anabranch serve --relay --pair`):
   anabranch recv --pair film.ts --via-relay LINK
 
   Watch it live (-fflags nobuffer: with as little delay as the player can):
-  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
+  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_… udp://127.0.0.1:6000 &
   ffplay -fflags nobuffer udp://127.0.0.1:6000
 
   Two cameras at once, each with a player and with recordings of ten minutes:
-  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_…A=front \\
+  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_…A=front \\
     --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
     --rotate '10 min' 'recordings/{name}-{time}.ts'
 
@@ -117,7 +117,7 @@ Examples:
   anabranch recv --pair --phone van=moblin --phone roof=larix 'recordings/{name}-{time}.ts'
 
   A phone with Moblin, and the native sender beside it:
-  anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
+  anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key received.key \
     --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
 
 Latency: every frame leaves --latency after the earliest time at which it could have arrived, as
@@ -207,7 +207,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "[ADDR:]PORT")]
     whep: Option<HttpAddress>,
     #[command(flatten)]
-    returns: ReturnArguments,
+    return_paths: ReturnArguments,
     /// Longest time for which an incomplete frame delays later frames, in place of --latency.
     #[arg(long, value_name = "TIME", help_heading = "For experts")]
     reassembly_wait: Option<Duration>,
@@ -248,29 +248,29 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .transpose()?;
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
-    let tallies = Tallies::default();
-    let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
+    let all_counters = AllCounters::default();
+    let look = snapshots(receiver, Arc::clone(&names), all_counters.clone(), clock);
     let observation = observed.start("recv", clock, look)?;
     let settings = arguments.settings(plan.has_several, clock, stop.clone(), observation);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
     let (way_in, desk) = arguments.way_in(native.as_ref());
-    let returns = Returns::default();
-    returns.start(arguments.returns, plan.has_several, clock, &stop)?;
+    let return_paths = ReturnPaths::default();
+    return_paths.start(arguments.return_paths, plan.has_several, clock, &stop)?;
     let relay = arguments.via_relay.clone();
-    let mut studio = Studio {
+    let mut received = ReceivedStreams {
         receiver: receiver.map(|receiver| &**receiver),
-        returns,
+        return_paths,
         allowed: plan.allowed,
         allowances,
-        places: Places::default(),
+        streams_in_use: StreamsInUse::default(),
         names,
         destinations: plan.destinations,
         rotation: arguments.rotate,
         settings,
         streams: BTreeMap::new(),
         others: Vec::new(),
-        tallies,
+        all_counters,
         results: mpsc::channel(),
         open_count: 0,
         worst: None,
@@ -282,7 +282,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         controlled: Controlled::new(arguments.recordings),
         reloads,
     };
-    match studio.open_all(&plan.others) {
+    match received.open_all(&plan.others) {
         Err(_) if stop.is_stopped() => {
             print::note("stopped; no session is open");
             return Ok(());
@@ -291,13 +291,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        studio.print_own_link(native, &arguments.pairing, &way_in.host, relay.as_ref())?;
+        received.print_own_link(native, &arguments.pairing, &way_in.host, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
     phones.iter().try_for_each(PhoneAddress::print)?;
     service::ready();
-    let outcome = studio.run(native.as_ref().map(|native| &native.receptions));
-    if let Some(summary) = slowness::locked(&studio.settings.slowness).summary() {
+    let outcome = received.run(native.as_ref().map(|native| &native.receptions));
+    if let Some(summary) = slowness::locked(&received.settings.slowness).summary() {
         print::note(summary);
     }
     outcome
@@ -323,13 +323,13 @@ struct OtherStream {
 }
 
 /// All streams, as the main thread sees them.
-struct Studio<'a> {
+struct ReceivedStreams<'a> {
     /// Receiver of our own protocol, if any.
     receiver: Option<&'a Receiver>,
-    returns: Returns,
+    return_paths: ReturnPaths,
     allowed: AllowList,
     allowances: Allowances,
-    places: Places,
+    streams_in_use: StreamsInUse,
     /// Names of senders, for observers.
     names: Arc<Mutex<Vec<Allowed>>>,
     destinations: Destinations,
@@ -339,7 +339,7 @@ struct Studio<'a> {
     streams: BTreeMap<Option<StreamName>, Worker>,
     /// The streams by other protocols.
     others: Vec<OtherStream>,
-    tallies: Tallies,
+    all_counters: AllCounters,
     /// Channel of the outcomes of sessions.
     results: (mpsc::Sender<Over>, mpsc::Receiver<Over>),
     open_count: usize,
@@ -358,7 +358,7 @@ struct Studio<'a> {
     reloads: Reloads,
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Opens the outputs of the known streams, so that errors are reported at the start.
     fn open_all(&mut self, others: &[OtherSource]) -> anyhow::Result<()> {
         for pattern in self.destinations.files() {
@@ -389,10 +389,10 @@ impl Studio<'_> {
         settings.stop = Stop::new()?;
         let stop = settings.stop.clone();
         let opened = Input::open(input, None, &self.settings.stop, &settings.clock)?;
-        let tally = Tally::new(name.clone(), input.protocol(), opened.links());
-        let tally = Arc::new(tally);
-        self.tallies.add(Arc::clone(&tally));
-        let carrier = Carrier::new(name.clone(), settings, tally);
+        let counters = StreamCounters::new(name.clone(), input.protocol(), opened.links());
+        let counters = Arc::new(counters);
+        self.all_counters.add(Arc::clone(&counters));
+        let carrier = Carrier::new(name.clone(), settings, counters);
         let results = self.results.0.clone();
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let (name, its_outputs) = (name.clone(), outputs.clone());
@@ -452,14 +452,14 @@ impl Studio<'_> {
 
     fn run(&mut self, receptions: Option<&Receptions>) -> anyhow::Result<()> {
         loop {
-            match receptions.map(|receptions| receptions.recv_timeout(LOOK_INTERVAL)) {
+            match receptions.map(|receptions| receptions.recv_timeout(POLL_INTERVAL)) {
                 Some(Ok(reception)) => self.take(reception),
                 Some(Err(RecvTimeoutError::Timeout)) => {}
                 Some(Err(RecvTimeoutError::Disconnected)) => break,
                 None if self.settings.stop.is_stopped() => break,
                 None => {
                     let StreamSettings { clock, stop, .. } = &self.settings;
-                    stop.wait_until(clock, clock.now() + Duration::from_std(LOOK_INTERVAL));
+                    stop.wait_until(clock, clock.now() + Duration::from_std(POLL_INTERVAL));
                 }
             }
             let is_last = self.take_results();
@@ -484,7 +484,7 @@ impl Studio<'_> {
         let peer = reception.peer();
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
-        let Some(name) = self.places.enter(peer, &of, count) else {
+        let Some(name) = self.streams_in_use.enter(peer, &of, count) else {
             let of = of.as_str();
             print::warn(format_args!(
                 "{of}: its earlier sessions are not written yet"
@@ -502,7 +502,7 @@ impl Studio<'_> {
         let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
-            self.returns.add(name.clone(), reception.return_path());
+            self.return_paths.add(name.clone(), reception.return_path());
             let share = Share::new(of, self.allowances.clone());
             let steering = self.controlled.begin(&name, &reception);
             // A thread that panicked has printed why.
@@ -514,8 +514,8 @@ impl Studio<'_> {
     fn take_results(&mut self) -> bool {
         let mut is_over = false;
         while let Ok((name, outcome)) = self.results.1.try_recv() {
-            self.places.leave(&name);
-            if !self.places.has(&name) {
+            self.streams_in_use.leave(&name);
+            if !self.streams_in_use.has(&name) {
                 self.controlled.end(&name);
             }
             self.open_count -= 1;
@@ -538,7 +538,7 @@ impl Studio<'_> {
         self.follow_orders(now);
         self.take_paired(now);
         for (name, reception) in self.held.take_due(now) {
-            self.places.leave(&name);
+            self.streams_in_use.leave(&name);
             reception.close();
         }
         if now >= self.look_at {

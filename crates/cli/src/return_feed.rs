@@ -15,7 +15,7 @@ use anyhow::Context;
 /// Maximum number of frames that wait for the output; further frames are dropped.
 const MAX_WAITING: usize = 1_024;
 /// Time between the thread's checks for the end.
-const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Writer of a return feed in a separate thread, so that a slow viewer delays nothing.
 #[derive(Debug)]
@@ -91,10 +91,10 @@ fn write(
 ) -> anyhow::Result<()> {
     loop {
         let due = playout.next_at();
-        let patience = due.map_or(LOOK_INTERVAL, |at| {
+        let patience = due.map_or(POLL_INTERVAL, |at| {
             at.saturating_since(clock.now()).to_std()
         });
-        match queue.recv_timeout(patience.min(LOOK_INTERVAL)) {
+        match queue.recv_timeout(patience.min(POLL_INTERVAL)) {
             Ok(frame) => playout.push(clock.now(), frame),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),

@@ -16,7 +16,7 @@ use anabranch_core::{MediaConfig, PathId, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender, Snapshot};
 use anabranch_observe::service;
-use anabranch_observe::{Look, Observation, StandardOutput, StreamEvent};
+use anabranch_observe::{Observation, StandardOutput, StreamEvent, StreamSnapshot};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
@@ -48,7 +48,7 @@ use outbox::Outbox;
 use path_manager::{PathManager, SharedNames};
 
 /// Interval at which the main thread interrupts its wait for events.
-const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Name of the stream in statistics and events.
 const STREAM: &str = "video";
@@ -219,7 +219,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let _target_reports = outlets.start_for(&sender, clock)?;
-    let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
+    let observation = observed.start("send", clock, snapshots(&sender, path_manager.names()))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();
     let mut session = Session {
@@ -310,14 +310,17 @@ impl Arguments {
 }
 
 /// Returns a reader of the sender for observers, as long as the sender exists.
-fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + Send + 'static {
+fn snapshots(
+    sender: &Arc<Sender>,
+    names: SharedNames,
+) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
         sender
             .upgrade()
             .map(|sender| {
                 let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
-                Look {
+                StreamSnapshot {
                     name: STREAM.to_owned(),
                     path_names,
                     snapshot,
@@ -459,7 +462,7 @@ impl Session<'_> {
             self.report_problems(&problems);
             service::turn(self.clock.now(), self.stop.is_stopped());
             self.tend_paths(self.clock.now());
-            match self.events.recv_timeout(LOOK_INTERVAL) {
+            match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
                     let latency = describe_latency(self.sender.snapshot().latency);
                     print::note(format_args!("connected to {peer}{latency}"));
@@ -538,7 +541,7 @@ impl Session<'_> {
     /// Prints events and statistics until the session is over.
     fn wait_ended(&mut self) -> Ended {
         loop {
-            match self.events.recv_timeout(LOOK_INTERVAL) {
+            match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Ended(ended)) => return ended,
                 Ok(Event::PathState { path, state }) => {
                     self.path_reports.on_change(path, state, self.clock.now());

@@ -1,6 +1,6 @@
 //! `anabranch serve`: the server of tunnels.
 
-mod doors;
+mod admission;
 mod relay;
 
 use core::time::Duration as StdDuration;
@@ -14,7 +14,7 @@ use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Events, ServerConfig, StreamServer};
 use anabranch_observe::names::{cargo_name, session_name};
 use anabranch_observe::service;
-use anabranch_observe::{Look, StandardOutput};
+use anabranch_observe::{StandardOutput, StreamSnapshot};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
@@ -27,7 +27,7 @@ use anabranch_tunnel::{Destination, Target, streams};
 use anabranch_units::{DataRate, Duration};
 use anyhow::{Context, ensure};
 
-use crate::allowed::{AllowList, Allowed, Door};
+use crate::allowed::{AllowList, Allowed, ListenCommand};
 use crate::command_line::{describe_tcp, listen_addr, tcp_addr};
 use crate::config::Reload;
 use crate::end::{Datagrams, End};
@@ -36,17 +36,17 @@ use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
 use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
-use crate::pairing::door::Door as Entrance;
+use crate::pairing::running_program::RunningProgram;
 use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
 use crate::refusals::RefusalLines;
 use crate::slowness::Slowness;
 use crate::summary::{self, Meter};
 use crate::system::allow_many_files;
 use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
-use doors::Doors;
+use admission::Admission;
 
 /// Time between the main thread's checks while it waits for events.
-const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// Maximum number of proxies with sessions.
 const MAX_SESSIONS: usize = 10_000;
 
@@ -164,15 +164,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         clock,
         observer: observed.packet_observer(),
         max_sessions: MAX_SESSIONS,
-        places: allowed.places(),
+        session_limits: allowed.session_limits(),
         silence_timeout: arguments.timeout,
         listen_tcp: tcp_addr(arguments.listen_tcp.as_deref())?,
         ..ServerConfig::new(listen, local_key, allowed.keys())
     };
     let tasks = anabranch_tunnel::tasks()?;
-    let gate = {
+    let tun_server = {
         let _is_within = tasks.enter();
-        tun::server::Gate::open(&arguments.tun.options(), &allowed.keys())?
+        tun::server::ServerTun::open(&arguments.tun.options(), &allowed.keys())?
     };
     let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun.options()));
     let _nat = nat.transpose()?;
@@ -180,14 +180,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let server = Arc::new(server);
-    let observation = Arc::new(observed.start("serve", clock, looks(&server))?);
+    let observation = Arc::new(observed.start("serve", clock, snapshots(&server))?);
     let observed = Arc::clone(&observation);
     let (forward, connect) = (arguments.forward.clone(), arguments.connect.clone());
     let policy = Policy::new(forward, connect, &allowed.tunnel_peers(), observation);
     let policy = Arc::new(policy);
     tasks.spawn(streams::serve_all(accepted, Arc::clone(&policy)));
-    gate.clone().map(|gate| tasks.spawn(gate.run()));
-    let served = server::serve_all(accepted_datagrams, Arc::clone(&policy), gate.clone());
+    tun_server
+        .clone()
+        .map(|tun_server| tasks.spawn(tun_server.run()));
+    let served = server::serve_all(accepted_datagrams, Arc::clone(&policy), tun_server.clone());
     tasks.spawn(served);
     print::note(format_args!(
         "listening at {}{} as {local_public}",
@@ -198,18 +200,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tasks.spawn(streams::try_forward(Arc::clone(&policy)));
     let (_port, desk) = arguments.open_desk(&server, local_public)?;
     service::ready();
-    let doors = Doors {
+    let admission = Admission {
         desk,
         allowed,
         look_at: clock.now(),
         server: &server,
         policy: &policy,
-        gate: gate.as_deref(),
+        tun_server: tun_server.as_deref(),
         observation: &observed,
         kept_out: BTreeMap::new(),
         reload: Reload::of_program(arguments.observe.config.as_deref())?,
     };
-    let slowness = watch(arguments, doors, &events, &stop, &clock);
+    let slowness = watch(arguments, admission, &events, &stop, &clock);
     slowness.summary().into_iter().for_each(print::note);
     Ok(())
 }
@@ -296,8 +298,8 @@ impl Arguments {
     }
 
     /// Returns the way in for `anabranch pair`.
-    fn entrance(&self, key: PublicKey, local: SocketAddr, host: &str) -> Entrance {
-        Entrance {
+    fn entrance(&self, key: PublicKey, local: SocketAddr, host: &str) -> RunningProgram {
+        RunningProgram {
             command: if self.relay { "serve --relay" } else { "serve" }.to_owned(),
             key,
             local,
@@ -309,7 +311,12 @@ impl Arguments {
     }
 
     /// Prints the program's own link.
-    fn print_link(&self, entrance: &Entrance, host: &str, code: PairingCode) -> anyhow::Result<()> {
+    fn print_link(
+        &self,
+        entrance: &RunningProgram,
+        host: &str,
+        code: PairingCode,
+    ) -> anyhow::Result<()> {
         print::note(
             "the link is good once and for ten minutes: anabranch proxy 'LINK' --listen \
              127.0.0.1:8080. If proxies reach this machine at another address, name it: \
@@ -328,7 +335,7 @@ impl Arguments {
     /// There are none, or they could reach nothing.
     fn allowed(&self) -> anyhow::Result<AllowList> {
         let file = self.list();
-        let list = AllowList::new(Door::Serve, self.allow.clone(), file.as_deref())?;
+        let list = AllowList::new(ListenCommand::Serve, self.allow.clone(), file.as_deref())?;
         let leads_somewhere = self.forward.is_some()
             || self.tun.options().is_wanted()
             || (self.allow_from.is_some() && !self.pairing.is_asked())
@@ -343,13 +350,13 @@ impl Arguments {
 }
 
 /// Returns a function that takes snapshots of the sessions, as long as the server exists.
-fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static {
+fn snapshots(server: &Arc<StreamServer>) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
     let server = Arc::downgrade(server);
     move || {
         let seen = server.upgrade().map(|server| server.snapshots());
         seen.unwrap_or_default()
             .into_iter()
-            .map(|snapshot| Look {
+            .map(|snapshot| StreamSnapshot {
                 name: match (snapshot.session_kind, snapshot.peer) {
                     (Some(session_kind), Some(peer)) => session_name(session_kind, &peer),
                     _ => String::new(),
@@ -366,7 +373,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
 /// Reports events until the server has ended.
 fn watch(
     arguments: &Arguments,
-    mut doors: Doors<'_>,
+    mut admission: Admission<'_>,
     events: &Events,
     stop: &Stop,
     clock: &Clock,
@@ -375,16 +382,16 @@ fn watch(
     let mut slowness = Slowness::default();
     let mut refusal_lines = RefusalLines::default();
     let mut session_count: usize = 0;
-    let server = doors.server;
-    let has_udp = doors.allowed.may_connect(&arguments.connect);
+    let server = admission.server;
+    let has_udp = admission.allowed.may_connect(&arguments.connect);
     let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.options().is_wanted()));
     loop {
-        match events.recv_timeout(LOOK_INTERVAL) {
+        match events.recv_timeout(POLL_INTERVAL) {
             Ok(Event::Connected { peer, session_kind }) => {
-                doors.take_paired();
+                admission.take_paired();
                 print::note(format_args!(
                     "connected to {} ({peer}), for {}",
-                    doors.allowed.name_of(&peer).as_str(),
+                    admission.allowed.name_of(&peer).as_str(),
                     cargo_name(session_kind)
                 ));
                 session_count += 1;
@@ -410,10 +417,10 @@ fn watch(
             Err(RecvTimeoutError::Disconnected) => return slowness,
         }
         let now = clock.now();
-        doors.take_paired();
-        doors.look(now);
+        admission.take_paired();
+        admission.look(now);
         let lateness = server.lateness().max(stop.lateness(clock));
-        slowness.watch(now, lateness, doors.observation, "serve");
+        slowness.watch(now, lateness, admission.observation, "serve");
         for asked in server.take_refused_senders() {
             let line = refusal_lines.line(now, &asked, |_| "all places are taken".to_owned());
             line.into_iter().for_each(print::warn);

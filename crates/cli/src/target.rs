@@ -24,7 +24,7 @@ use obs::Obs;
 use outlet::{Outlet, TargetName};
 
 /// Interval between reads of the target, which may change with each report.
-const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// Range of the built-in encoder if none is given: the least at which 720p can be watched, and the
 /// most that services for live video take.
@@ -207,7 +207,7 @@ impl Outlets {
         let mut running = Vec::new();
         for outlet in self.0 {
             let (stop, stopped) = mpsc::channel();
-            let look = Look {
+            let reader = TargetReader {
                 snapshot: Arc::clone(&snapshot) as _,
                 clock,
                 media: MediaMeter::default(),
@@ -215,8 +215,8 @@ impl Outlets {
             let thread = std::thread::Builder::new()
                 .name("target".to_owned())
                 .spawn(move || match outlet {
-                    Outlet::Lines(lines) => lines.run_until(&stopped, look),
-                    Outlet::Obs(obs) => obs.run_until(&stopped, look),
+                    Outlet::Lines(lines) => lines.run_until(&stopped, reader),
+                    Outlet::Obs(obs) => obs.run_until(&stopped, reader),
                 })?;
             running.push((stop, thread));
         }
@@ -234,13 +234,13 @@ impl Drop for TargetReports {
 }
 
 /// Reader of a session's target.
-struct Look {
+struct TargetReader {
     snapshot: Arc<dyn Fn() -> Option<Snapshot> + Send + Sync>,
     clock: Clock,
     media: MediaMeter,
 }
 
-impl Look {
+impl TargetReader {
     /// Returns the current target; `None` without a session.
     fn target(&mut self) -> Option<Target> {
         let snapshot = (self.snapshot)()?;

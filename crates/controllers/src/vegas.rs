@@ -74,12 +74,12 @@ pub(super) trait Avoidance: Debug + Send {
     fn round_trip(&self, round: &Round) -> Option<Duration>;
 
     /// Returns the next window, in segments.
-    fn window(&mut self, seen: &Seen<'_>) -> f64;
+    fn window(&mut self, round: &RoundTrip<'_>) -> f64;
 }
 
 /// A round trip of more than a few samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct RoundTrip<'a> {
     /// In segments.
     pub(super) window: f64,
     /// `diff`: its part in the queue, in segments.
@@ -101,13 +101,13 @@ impl Avoidance for Bounds {
         round.min_rtt
     }
 
-    fn window(&mut self, seen: &Seen<'_>) -> f64 {
-        if seen.backlog > self.beta {
-            seen.window - 1.0
-        } else if seen.backlog < self.alpha {
-            seen.window + 1.0
+    fn window(&mut self, round: &RoundTrip<'_>) -> f64 {
+        if round.backlog > self.beta {
+            round.window - 1.0
+        } else if round.backlog < self.alpha {
+            round.window + 1.0
         } else {
-            seen.window
+            round.window
         }
     }
 }
@@ -192,7 +192,7 @@ impl<A: Avoidance> Vegas<A> {
             }
             return;
         }
-        let next = self.avoidance.window(&Seen {
+        let next = self.avoidance.window(&RoundTrip {
             window,
             backlog,
             rtt,

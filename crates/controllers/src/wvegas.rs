@@ -28,7 +28,7 @@ use anabranch_core::control::{CongestionController, ControllerConfig};
 use anabranch_core::options::AlgorithmOption;
 use anabranch_units::Duration;
 
-use super::vegas::{Avoidance, Seen, Vegas};
+use super::vegas::{Avoidance, RoundTrip, Vegas};
 use super::window::Round;
 
 /// The backlog that ends slow start, in packets.
@@ -96,22 +96,22 @@ impl Avoidance for Weighted {
         round.mean_rtt()
     }
 
-    fn window(&mut self, seen: &Seen<'_>) -> f64 {
-        let backlog = libm::floor(seen.backlog);
+    fn window(&mut self, round: &RoundTrip<'_>) -> f64 {
+        let backlog = libm::floor(round.backlog);
         if backlog >= self.alpha {
-            let weight = 1.0 / seen.subflows.rate_ratio();
+            let weight = 1.0 / round.subflows.rate_ratio();
             self.alpha = libm::floor(weight * self.total_alpha).max(MIN_ALPHA);
         }
         let window = if backlog > self.alpha {
-            seen.window - 1.0
+            round.window - 1.0
         } else if backlog < self.alpha {
-            seen.window + 1.0
+            round.window + 1.0
         } else {
-            seen.window
+            round.window
         };
-        let queueing_delay = seen.rtt.saturating_sub(seen.base);
+        let queueing_delay = round.rtt.saturating_sub(round.base);
         if self.is_drain_due(queueing_delay, backlog >= self.alpha) {
-            window * 0.5 * seen.base.as_secs_f64() / seen.rtt.as_secs_f64()
+            window * 0.5 * round.base.as_secs_f64() / round.rtt.as_secs_f64()
         } else {
             window
         }
@@ -137,7 +137,7 @@ mod tests {
     /// Returns the window on the first of these paths after a round of `rtt_millis`.
     fn next(law: &mut Weighted, window: f64, rtt_millis: u64, paths: &[PathView]) -> f64 {
         let rtt = Duration::from_millis(rtt_millis);
-        law.window(&Seen {
+        law.window(&RoundTrip {
             window,
             backlog: window * queued_share(BASE, rtt),
             rtt,

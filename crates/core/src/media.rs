@@ -20,7 +20,7 @@ pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{CopiesInFlight, Group, LastCall, SendBuffer, Unsent, Verdict};
 #[cfg(any(debug_assertions, feature = "invariants"))]
-pub(crate) use send_buffer::{Exceptions, Places};
+pub(crate) use send_buffer::{CopyMap, Exceptions};
 pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, Demand, most_drained_bytes, target_bitrate, target_total};

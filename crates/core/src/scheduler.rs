@@ -6,7 +6,7 @@
 //! and knows none of them. The session itself chooses the path of retransmissions and repairs, by
 //! the rule of [`fastest`].
 
-mod candidates;
+mod eligible;
 
 use core::fmt::Debug;
 
@@ -18,7 +18,7 @@ use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
-pub use candidates::{candidates, cheapest, fastest, usable};
+pub use eligible::{cheapest, eligible_paths, fastest, usable};
 
 /// The scheduler of a configuration.
 pub type SchedulerFactory = Factory<dyn Scheduler>;

@@ -10,8 +10,8 @@ mod config_file;
 mod control_request;
 mod fec;
 mod framing;
-mod gate;
 mod handle_datagram;
+mod handshake_limiter;
 mod http_head;
 mod mpeg_ts;
 mod mux;
@@ -35,7 +35,7 @@ pub const TARGETS: [Target; 22] = [
     control_request::TARGET,
     fec::TARGET,
     framing::TARGET,
-    gate::TARGET,
+    handshake_limiter::TARGET,
     handle_datagram::TARGET,
     http_head::TARGET,
     mpeg_ts::TARGET,

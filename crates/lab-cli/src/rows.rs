@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use anabranch_lab::{self as lab, RowError, RowReader, RowsHeader, RunRow, Shard, Swept, Watched};
+use anabranch_lab::{self as lab, RowError, RowReader, RowsHeader, RunHooks, RunRow, Shard, Swept};
 use anabranch_terminal::print;
 use anabranch_units::Duration;
 use anyhow::{Context, bail};
@@ -270,9 +270,9 @@ impl Work<'_> {
             Ok(scenario) => scenario,
             Err(mistake) => return Some(row(Err(mistake.to_string()))),
         };
-        let watched = Watched {
+        let hooks = RunHooks {
             threads: self.run_threads,
-            ..Watched::default()
+            ..RunHooks::default()
         };
         let on_progress = |part: lab::Progress| {
             self.progress.add(part.simulated);
@@ -282,7 +282,7 @@ impl Work<'_> {
                 ControlFlow::Continue(())
             }
         };
-        let made = AssertUnwindSafe(|| lab::run_watched(scenario, seed, watched, &on_progress));
+        let made = AssertUnwindSafe(|| lab::run_with(scenario, seed, hooks, &on_progress));
         match catch_unwind(made) {
             Ok(Ok(outcome)) => Some(row(Ok((scenario, &outcome)))),
             Ok(Err(lab::RunError::Interrupted)) => None,

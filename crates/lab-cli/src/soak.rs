@@ -19,7 +19,7 @@ use crate::over_link::links::{Links, LinksConfig, MTU, wait_until};
 use crate::over_link::sink::{Sink, SinkSocket};
 use crate::over_link::source::Source;
 use crate::over_link::stream::{PACKET_BYTES, StreamConfig};
-use ends::Watched;
+use ends::SupervisedProgram;
 use paths::Paths;
 use schedule::{Event, PATH_COUNT, Scheduled};
 
@@ -151,8 +151,8 @@ fn soak(
         links: &links,
         sink: &sink,
         paths: Paths::new(&links),
-        sender: Watched::new(&links, End::Near, sender, folder),
-        receiver: Watched::new(&links, End::Far, receiver, folder),
+        sender: SupervisedProgram::new(&links, End::Near, sender, folder),
+        receiver: SupervisedProgram::new(&links, End::Far, receiver, folder),
         max_memory: arguments.max_memory,
         half_at: begin + arguments.duration / 2,
         first_half_bytes: [0; 2],
@@ -238,8 +238,8 @@ struct Run<'a> {
     links: &'a Links,
     sink: &'a Sink,
     paths: Paths<'a>,
-    sender: Watched<'a>,
-    receiver: Watched<'a>,
+    sender: SupervisedProgram<'a>,
+    receiver: SupervisedProgram<'a>,
     max_memory: ByteCount,
     half_at: Instant,
     /// The most memory of sender and receiver, in bytes.

@@ -69,7 +69,7 @@ impl Variant {
             Variant::TwoFlows,
         ];
         let mut variants = vec![Variant::All];
-        variants.extend((0..network.lanes.len()).map(Variant::Alone));
+        variants.extend((0..network.paths.len()).map(Variant::Alone));
         variants.extend(changed.into_iter().filter(|variant| match variant {
             Variant::LessLoss | Variant::LessJitter => variant.applied(&network) != network,
             _ => true,
@@ -83,27 +83,27 @@ impl Variant {
         if self == Variant::Later {
             network.deadline += MORE_LATENCY;
         }
-        for lane in &mut network.lanes {
+        for path in &mut network.paths {
             match self {
                 Variant::Faster => {
-                    lane.rate = lane.rate * 3 / 2;
-                    for (_, rate) in &mut lane.rates {
+                    path.rate = path.rate * 3 / 2;
+                    for (_, rate) in &mut path.rates {
                         *rate = *rate * 3 / 2;
                     }
                 }
                 Variant::LessLoss => {
-                    lane.loss = match lane.loss {
+                    path.loss = match path.loss {
                         Loss::None => Loss::None,
                         Loss::Single(percent) => Loss::Single(percent / 2.0),
                         Loss::Bursts(bad, good) => Loss::Bursts(bad / 2.0, good),
                     };
                 }
                 Variant::LessJitter => {
-                    if let Some(jitter) = &mut lane.jitter {
+                    if let Some(jitter) = &mut path.jitter {
                         jitter.millis /= 2;
                     }
                 }
-                Variant::LongerQueue => lane.queue *= 2,
+                Variant::LongerQueue => path.queue *= 2,
                 _ => {}
             }
         }
@@ -113,7 +113,7 @@ impl Variant {
     /// Returns the scenario of network `number` with the change, in TOML.
     pub fn scenario(self, number: u64) -> String {
         let network = self.applied(&Network::draw(number));
-        let all: Vec<usize> = (0..network.lanes.len()).collect();
+        let all: Vec<usize> = (0..network.paths.len()).collect();
         let chosen = match self {
             Variant::Alone(path) => vec![path],
             _ => all,

@@ -56,8 +56,8 @@ pub use rows::{
     Shard,
 };
 pub use run::{
-    Outcome, Progress, Recording, RunError, RunOptions, Watched, in_parallel, run_outcomes,
-    run_watched,
+    Outcome, Progress, Recording, RunError, RunHooks, RunOptions, in_parallel, run_outcomes,
+    run_with,
 };
 pub use scenario::{
     AdaptiveSpec, Algorithms, BARE_SENDER, BulkSpec, DownloadSpec, EmulatedRoute, Expectation,

@@ -4,14 +4,14 @@ use anabranch_link::LinkChange;
 use anabranch_sim::{LinkId, Observer, TraceHash, World};
 use anabranch_units::Instant;
 
-use crate::run::{Outcome, RunError, SetUp, Stepped, Watched};
+use crate::run::{Outcome, RunError, RunHooks, SetUp, Stepped};
 use crate::scenario::Scenario;
 
 /// A run of a scenario with one seed, on the calling thread. Without changes, its results and its
-/// hash are those of [`run_watched`](crate::run_watched), no matter in which steps it advances.
+/// hash are those of [`run_with`](crate::run_with), no matter in which steps it advances.
 ///
 /// ```
-/// use anabranch_lab::{LiveRun, Scenario, Watched};
+/// use anabranch_lab::{LiveRun, Scenario, RunHooks};
 /// use anabranch_link::LinkChange;
 /// use anabranch_sim::LinkId;
 /// use anabranch_units::{DataRate, Instant};
@@ -28,7 +28,7 @@ use crate::scenario::Scenario;
 /// paths = ["uplink"]
 /// "#;
 /// let scenario = Scenario::parse("download.toml", text, &[])?;
-/// let mut run = LiveRun::new(&scenario, 1, Watched::default())?;
+/// let mut run = LiveRun::new(&scenario, 1, RunHooks::default())?;
 /// run.advance(Instant::from_secs(1), &mut ())?;
 /// run.change_link(LinkId(0), LinkChange::Rate(DataRate::from_megabits_per_second(1)))?;
 /// run.advance(run.end(), &mut ())?;
@@ -47,12 +47,12 @@ impl<'a> LiveRun<'a> {
     pub fn new(
         scenario: &Scenario,
         seed: u64,
-        watched: Watched<'a>,
+        hooks: RunHooks<'a>,
     ) -> Result<LiveRun<'a>, RunError> {
         let set_up = SetUp {
-            sink: watched.sink,
-            series_interval: watched.series_interval,
-            lane_count: 1,
+            sink: hooks.sink,
+            series_interval: hooks.series_interval,
+            shard_count: 1,
             is_changeable: true,
         };
         Ok(LiveRun(Stepped::new(scenario, seed, set_up)?))

@@ -148,7 +148,7 @@ pub fn run_outcomes(
     options: &RunOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Outcome>, RunError> {
-    let lane_count = lane_count(scenario, options);
+    let shard_count = shard_count(scenario, options);
     in_parallel(&options.seeds, options.threads, |seed| {
         let folder = |folder: &PathBuf| match options.seeds.len() {
             1 => folder.clone(),
@@ -161,7 +161,7 @@ pub fn run_outcomes(
         let set_up = SetUp {
             sink: files.as_mut().map(|files| files as &mut dyn TraceSink),
             series_interval: options.series_interval,
-            lane_count,
+            shard_count,
             is_changeable: false,
         };
         run_once(scenario, *seed, set_up, &|part| {
@@ -175,7 +175,7 @@ pub fn run_outcomes(
 
 /// Parts of a single run that its caller watches.
 #[derive(Debug, Default)]
-pub struct Watched<'a> {
+pub struct RunHooks<'a> {
     /// Consumer of the run's trace, if any.
     pub sink: Option<&'a mut dyn TraceSink>,
     /// Number of threads that move the run's flows, if these are many; 0: one per core.
@@ -189,17 +189,17 @@ pub struct Watched<'a> {
 ///
 /// # Errors
 /// A [`RunError`]; [`RunError::Interrupted`], if `progress` has ended the run.
-pub fn run_watched(
+pub fn run_with(
     scenario: &Scenario,
     seed: u64,
-    watched: Watched<'_>,
+    hooks: RunHooks<'_>,
     progress: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Outcome, RunError> {
-    let is_recorded = watched.sink.is_some() || watched.series_interval.is_some();
+    let is_recorded = hooks.sink.is_some() || hooks.series_interval.is_some();
     let set_up = SetUp {
-        sink: watched.sink,
-        series_interval: watched.series_interval,
-        lane_count: lane_count_of(scenario, is_recorded, thread_count(watched.threads)),
+        sink: hooks.sink,
+        series_interval: hooks.series_interval,
+        shard_count: lane_count_of(scenario, is_recorded, thread_count(hooks.threads)),
         is_changeable: false,
     };
     run_once(scenario, seed, set_up, progress)
@@ -211,7 +211,7 @@ const FLOWS_PER_LANE: usize = 25;
 
 /// Returns the number of threads by which each run moves its flows. It is one if events are
 /// recorded in their order, or if a scheduler looks at the links' queues.
-fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
+fn shard_count(scenario: &Scenario, options: &RunOptions) -> usize {
     let is_recorded = options.trace.is_some() || options.series_interval.is_some();
     let threads = thread_count(options.threads) / options.seeds.len().max(1);
     lane_count_of(scenario, is_recorded, threads)
@@ -288,11 +288,11 @@ fn run_once(
 pub(crate) fn build_world(
     scenario: &Scenario,
     seed: Seed,
-    lane_count: usize,
+    shard_count: usize,
     is_changeable: bool,
 ) -> Result<World, RunError> {
     let mut world = World::new(seed);
-    world.set_lanes(lane_count);
+    world.set_shards(shard_count);
     world.set_limits(scenario.limits);
     for link in &scenario.links {
         if is_changeable {

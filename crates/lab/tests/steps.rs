@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use anabranch_lab::{LiveRun, Scenario, Watched};
+use anabranch_lab::{LiveRun, RunHooks, Scenario};
 use anabranch_units::{Duration, Instant};
 
 fn hash(scenario: &Scenario, seed: u64, step: Duration) -> String {
-    let mut run = LiveRun::new(scenario, seed, Watched::default()).expect("it is valid");
+    let mut run = LiveRun::new(scenario, seed, RunHooks::default()).expect("it is valid");
     let mut at = Instant::ZERO;
     while !run.is_over() {
         at += step;

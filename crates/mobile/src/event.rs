@@ -9,7 +9,7 @@ use anabranch_embed::Event as Embedded;
 use crate::error::AnabranchError;
 
 /// Longest wait until the thread of a listener notices that its object has gone.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, uniffi::Enum)]
@@ -150,7 +150,7 @@ fn hand_over(sender: &Weak<anabranch_embed::Sender>, listener: &dyn EventListene
         let Some(alive) = sender.upgrade() else {
             return;
         };
-        let event = alive.next_event(LOOK_INTERVAL);
+        let event = alive.next_event(POLL_INTERVAL);
         drop(alive);
         match event {
             Ok(Some(event)) => listener.on_event(event.into()),

@@ -12,7 +12,7 @@ use anabranch_units::{Duration, Instant};
 /// Time after which an admitted source is checked again: another user may own its port by then.
 const ADMISSION: Duration = Duration::from_secs(1);
 /// Minimum time between two reads of the kernel's table of sockets.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Number of times that the table is read for a source that it lacks. The kernel returns a page at
 /// a time, and skips a socket of the next page if one of the pages before was closed meanwhile.
@@ -84,7 +84,7 @@ impl SameUser {
         let Some(user) = own_user() else {
             return source.ip().is_loopback();
         };
-        let is_old = self.looked_at.is_none_or(|at| now >= at + LOOK_INTERVAL);
+        let is_old = self.looked_at.is_none_or(|at| now >= at + POLL_INTERVAL);
         if is_old {
             self.looked_at = Some(now);
             self.table = table_with(source, sockets);

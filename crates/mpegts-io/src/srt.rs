@@ -1,12 +1,12 @@
 //! SRT in this process: one thread for each port of ours, and one for each call.
 
 mod address;
+mod caller_links;
 mod calling;
 mod origins;
 mod port;
 mod receivers;
 mod route;
-mod seen;
 
 use anabranch_net::Surroundings;
 use anabranch_srt::Entropy;
@@ -16,12 +16,12 @@ use super::handover::{Giver, Payload, Taker, handover};
 use super::links::Links;
 pub use address::ForCallers;
 pub(super) use address::{Mode, SrtAddress};
+use caller_links::CallerLinks;
 use calling::Calling;
 pub(super) use origins::Origins;
 use port::Listening;
 pub use receivers::{SrtReceiver, SrtReceivers};
 use route::Direction;
-use seen::Seen;
 
 /// Length of an output's packets: seven transport packets.
 pub(super) const PAYLOAD_BYTES: usize = 7 * 188;
@@ -73,7 +73,7 @@ impl SrtInput {
     ) -> anyhow::Result<(Self, Taker<Payload>)> {
         let (giver, taker) = handover().context("no pipe is left")?;
         let links = Links::default();
-        let direction = Direction::Input(giver, Seen::new(links.clone()));
+        let direction = Direction::Input(giver, CallerLinks::new(links.clone()));
         let end = End::open(address, direction, surroundings)?;
         Ok((SrtInput { end, links }, taker))
     }

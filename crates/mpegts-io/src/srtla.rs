@@ -16,7 +16,7 @@ use super::srt::Origins;
 /// Longest wait for datagrams before the links are shown again.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Time between updates of the links in the statistics.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between checks for silent links.
 const TICK: Duration = Duration::from_secs(1);
 /// Maximum datagrams read from one socket before the others have their turn.
@@ -136,7 +136,7 @@ impl Work for Hands {
         }
         self.take_events(now);
         if now >= self.look_at {
-            self.look_at = now + LOOK_INTERVAL;
+            self.look_at = now + POLL_INTERVAL;
             self.show_links(now);
         }
         Some(now + PATIENCE)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::limits::{Limits, MAX_AHEAD_COUNT};
 use crate::message::{Message, StreamId};
-use crate::peer_ids::{PeerIds, Seen};
+use crate::peer_ids::{PeerIds, PeerStream};
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
 use crate::session_window::{Budget, SessionWindow};
@@ -515,9 +515,9 @@ impl Mux {
             }
         } else {
             match self.peer_ids.see(id.0) {
-                Seen::TooFar => return Err(Violation::TooManyStreams),
-                Seen::Before => {}
-                Seen::New => self.admit(id)?,
+                PeerStream::TooFar => return Err(Violation::TooManyStreams),
+                PeerStream::Before => {}
+                PeerStream::New => self.admit(id)?,
             }
         }
         Ok(self.streams.get_mut(&id))

@@ -16,7 +16,7 @@ pub(crate) struct PeerIds {
 
 /// State of a stream that the peer may have opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum PeerStream {
     /// This is its first message.
     New,
     /// The stream exists, or did.
@@ -34,21 +34,21 @@ impl PeerIds {
     }
 
     /// Records a message of stream `id`, which is one of the peer's.
-    pub(crate) fn see(&mut self, id: u64) -> Seen {
+    pub(crate) fn see(&mut self, id: u64) -> PeerStream {
         if id < self.next {
             return if self.unseen.remove(&id) {
-                Seen::New
+                PeerStream::New
             } else {
-                Seen::Before
+                PeerStream::Before
             };
         }
         let skipped = ((id - self.next) / 2) as usize;
         if self.unseen.len().saturating_add(skipped) > MAX_UNSEEN {
-            return Seen::TooFar;
+            return PeerStream::TooFar;
         }
         self.unseen.extend((self.next..id).step_by(2));
         self.next = id + 2;
-        Seen::New
+        PeerStream::New
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
     fn each_is_new_once_in_any_order() {
         let mut ids = PeerIds::starting_at(1);
         for id in [1, 7, 3, 5, 11] {
-            assert_eq!(ids.see(id), Seen::New, "{id}");
-            assert_eq!(ids.see(id), Seen::Before, "{id}");
+            assert_eq!(ids.see(id), PeerStream::New, "{id}");
+            assert_eq!(ids.see(id), PeerStream::Before, "{id}");
         }
         assert_eq!(ids.unseen, BTreeSet::from([9]));
     }
@@ -70,10 +70,10 @@ mod tests {
     fn those_that_are_not_seen_are_bounded() {
         let mut ids = PeerIds::starting_at(0);
         let most = 2 * MAX_UNSEEN as u64;
-        assert_eq!(ids.see(most + 2), Seen::TooFar);
-        assert_eq!(ids.see((1 << 62) - 2), Seen::TooFar);
-        assert_eq!(ids.see(most), Seen::New);
-        assert_eq!(ids.see(most + 4), Seen::TooFar);
-        assert_eq!(ids.see(most + 2), Seen::New);
+        assert_eq!(ids.see(most + 2), PeerStream::TooFar);
+        assert_eq!(ids.see((1 << 62) - 2), PeerStream::TooFar);
+        assert_eq!(ids.see(most), PeerStream::New);
+        assert_eq!(ids.see(most + 4), PeerStream::TooFar);
+        assert_eq!(ids.see(most + 2), PeerStream::New);
     }
 }

@@ -3,7 +3,7 @@
 //! Until a connection has brought an authentic datagram, it may be anybody's. There are few of
 //! these at a time, few of one network, and they do not last; connections of sessions do not count.
 
-use anabranch_units::{Instant, Place, Right, gives_way};
+use anabranch_units::{Instant, Occupant, Right, evicted};
 
 use crate::port::Port;
 use crate::tcp::Tcp;
@@ -77,15 +77,15 @@ fn make_room(ports: &mut [Port], newcomer: &Accepted) -> bool {
     if unproven.len() < MAX_UNPROVEN && count < MAX_CONNECTIONS {
         return true;
     }
-    let given_up = gives_way(&unproven, &place_of(ports.len(), newcomer), |_| true);
+    let given_up = evicted(&unproven, &place_of(ports.len(), newcomer), |_| true);
     if let Some(index) = given_up {
         *ports[index].tcp_mut() = Tcp::None;
     }
     given_up.is_some()
 }
 
-fn place_of(index: usize, accepted: &Accepted) -> Place<usize, Instant> {
-    Place {
+fn place_of(index: usize, accepted: &Accepted) -> Occupant<usize, Instant> {
+    Occupant {
         id: index,
         address: accepted.connection.peer().ip(),
         right: Right::Stranger,

@@ -1,6 +1,6 @@
 //! Entry points of the fuzz targets.
 
-pub use crate::gate::{Gate, Verdict};
+pub use crate::handshake_limiter::{HandshakeLimiter, Verdict};
 use crate::relay::message::{Message, write_datagram};
 
 /// Reads a message between a receiver and its relay. Writing it must give the same bytes.

@@ -46,9 +46,9 @@
 // | `listen.rs` | listening sockets, of both kinds of IP |
 // | `system.rs`, `system/` | the operating system's part: one file for each |
 // | `socket.rs` | one UDP socket with batches in and out |
-// | `gate.rs` | limits on the public-key work of a receiver |
+// | `handshake_limiter.rs` | limits on the public-key work of a receiver |
 // | `tcp.rs`, `tcp/` | TCP connections instead, where UDP is blocked |
-// | `lanes.rs` | a queue of the kernel's own for each peer |
+// | `peer_sockets.rs` | a queue of the kernel's own for each peer |
 // | `via.rs` | the interface or address by which a path leaves this machine |
 // | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes |
 // | `start_error.rs` | reasons for which an end did not start |
@@ -69,11 +69,10 @@ mod event;
 mod event_queue;
 mod frame_writer;
 pub mod fuzzing;
-mod gate;
 mod handshake;
+mod handshake_limiter;
 mod io;
 mod key_file;
-mod lanes;
 mod link;
 pub mod listen;
 mod load;
@@ -82,6 +81,7 @@ mod observer;
 mod outbox;
 mod own_socket;
 mod pairing;
+mod peer_sockets;
 mod plain_socket;
 mod port;
 mod random;
@@ -133,7 +133,7 @@ pub use relay::{Relay, RelayAccess, RelayConfig, RelaySnapshot, RelayState, Rela
 pub use remote::{HostName, Remote, RemoteError};
 pub use roster::{PathPlace, PresentPath, Roster, Vacancy};
 pub use sender::{SendError, Sender};
-pub use server::{Places, RefusedSender, ServerBuilder, ServerConfig, Serves};
+pub use server::{RefusedSender, ServerBuilder, ServerConfig, Serves, SessionLimit};
 pub use session_parameters::{SessionKind, SessionParameters};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use start_error::StartError;

@@ -1,6 +1,6 @@
 //! Peers that register by a code, each of which is good once and for a while.
 //!
-//! Nothing is kept of strangers. A wrong code costs a handshake, so the gate limits it like all
+//! Nothing is kept of strangers. A wrong code costs a handshake, so the limiter limits it like all
 //! initiations; no number of them guesses 128 bits, or voids a right one.
 
 use anabranch_secure::{PairingCode, PublicKey, Responder};

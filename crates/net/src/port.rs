@@ -18,12 +18,12 @@ use crate::socket::{Arrival, Batch, ReceiveBuffers, Socket as SystemSocket};
 use crate::start_error::StartError;
 use crate::system;
 use crate::tcp::Tcp;
-use crate::tcp::dial::{Dial, Manner};
+use crate::tcp::dial::{Carriers, Dial};
 use crate::tcp::listener::Listener;
 use crate::via::Via;
 
 /// Interval at which an absent or unusable interface or address is checked. Chosen.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -34,7 +34,7 @@ pub(crate) struct Port {
     /// interface.
     target: Option<(Via, SocketAddr)>,
     /// Result of sending since the last check.
-    seen: RefCell<Seen>,
+    seen: RefCell<Outage>,
     has_sent: Cell<bool>,
     /// Whether its sockets [coalesce](SystemSocket::coalesce).
     coalesces: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Port {
 }
 
 #[derive(Debug, Default)]
-enum Seen {
+enum Outage {
     #[default]
     Nothing,
     /// The socket's interface or address has gone.
@@ -208,10 +208,10 @@ impl Port {
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => false,
             Tcp::Accepted(_) => true,
-            Tcp::Dialled(dial) => match dial.manner() {
-                Manner::Udp | Manner::Both => false,
-                Manner::Tcp => dial.is_open(),
-                Manner::TcpOnly => true,
+            Tcp::Dialled(dial) => match dial.carriers() {
+                Carriers::Udp | Carriers::Both => false,
+                Carriers::Tcp => dial.is_open(),
+                Carriers::TcpOnly => true,
             },
         }
     }
@@ -259,14 +259,14 @@ impl Port {
         match &self.tcp {
             Tcp::None | Tcp::Listening(_) => self.send_by_udp(batch),
             Tcp::Accepted(accepted) => accepted.send(batch),
-            Tcp::Dialled(dial) => match dial.manner() {
-                Manner::TcpOnly => dial.send(batch),
-                Manner::Tcp if dial.is_open() => dial.send(batch),
-                Manner::Both if dial.is_open() => {
+            Tcp::Dialled(dial) => match dial.carriers() {
+                Carriers::TcpOnly => dial.send(batch),
+                Carriers::Tcp if dial.is_open() => dial.send(batch),
+                Carriers::Both if dial.is_open() => {
                     let by_tcp = dial.send(batch);
                     self.send_by_udp(batch).or(by_tcp)
                 }
-                Manner::Udp | Manner::Tcp | Manner::Both => self.send_by_udp(batch),
+                Carriers::Udp | Carriers::Tcp | Carriers::Both => self.send_by_udp(batch),
             },
         }
     }
@@ -314,10 +314,10 @@ impl Port {
         match &sent {
             Ok(()) => self.has_sent.set(true),
             Err((_, error)) if system::is_gone(error) => {
-                self.seen.replace(Seen::Gone);
+                self.seen.replace(Outage::Gone);
             }
             Err((_, error)) if system::is_unreachable(error) => {
-                self.seen.replace(Seen::NoRoute(error.to_string()));
+                self.seen.replace(Outage::NoRoute(error.to_string()));
             }
             Err(_) => {}
         }
@@ -365,7 +365,7 @@ impl Port {
     fn look_due_at(&self) -> Option<Instant> {
         let is_well = self.absence.is_none()
             && !self.is_absence_reported
-            && matches!(*self.seen.borrow(), Seen::Nothing);
+            && matches!(*self.seen.borrow(), Outage::Nothing);
         (self.target.is_some() && !is_well).then_some(self.look_at)
     }
 
@@ -376,12 +376,12 @@ impl Port {
         if self.look_due_at().is_none_or(|at| at > now) {
             return None;
         }
-        self.look_at = now + LOOK_INTERVAL;
+        self.look_at = now + POLL_INTERVAL;
         let seen = self.seen.take();
         let has_sent = self.has_sent.replace(false);
         match (seen, &self.socket) {
-            (Seen::Gone, _) | (_, None) => self.reopen(),
-            (Seen::NoRoute(reason), Some(_)) => {
+            (Outage::Gone, _) | (_, None) => self.reopen(),
+            (Outage::NoRoute(reason), Some(_)) => {
                 if !system::KNOWS_INTERFACES_BY_NAME {
                     // The interface may be back by another number.
                     self.reopen();
@@ -390,8 +390,8 @@ impl Port {
                     self.absence = Some(reason);
                 }
             }
-            (Seen::Nothing, Some(_)) if has_sent => self.absence = None,
-            (Seen::Nothing, Some(_)) => {}
+            (Outage::Nothing, Some(_)) if has_sent => self.absence = None,
+            (Outage::Nothing, Some(_)) => {}
         }
         let is_absent = self.absence.is_some();
         let is_new = is_absent != core::mem::replace(&mut self.is_absence_reported, is_absent);
@@ -456,7 +456,7 @@ mod tests {
         assert!(error.to_string().contains("nowhere9"), "{error}");
         let absence_reason = port.tend(Instant::ZERO).expect("it is absent");
         assert!(absence_reason.is_some_and(|reason| reason.contains("nowhere9")));
-        assert_eq!(port.tend_at(), Some(Instant::ZERO + LOOK_INTERVAL));
+        assert_eq!(port.tend_at(), Some(Instant::ZERO + POLL_INTERVAL));
         assert_eq!(port.tend(Instant::from_secs(5)), None, "told already");
     }
 
@@ -465,7 +465,7 @@ mod tests {
         let mut port = Port::open(&Network::default(), &Via::DefaultRoute, REMOTE).unwrap();
         assert_eq!(port.tend_at(), None);
         assert_eq!(port.tend(Instant::from_secs(5)), None);
-        port.seen.replace(Seen::Gone);
+        port.seen.replace(Outage::Gone);
         let before = port.socket().unwrap().local_addr().unwrap();
         assert_eq!(port.tend(Instant::from_secs(5)), None, "it is there again");
         assert_ne!(port.socket().unwrap().local_addr().unwrap(), before);

@@ -99,7 +99,7 @@ pub struct RelaySnapshot {
     /// Number of addresses from which senders come.
     pub flow_count: usize,
     /// Number of answered receivers that have not confirmed yet.
-    pub candidate_count: usize,
+    pub unconfirmed_count: usize,
     /// Datagrams that were for nobody, or not authentic.
     pub unknown_count: u64,
 }

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 #[cfg(feature = "testing")]
 use crate::io::Kind;
 use crate::io::Network;
-use crate::lanes::{Lanes, Peer};
+use crate::peer_sockets::{Peer, PeerSockets};
 use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::start_error::StartError;
@@ -91,8 +91,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Reason for which the sockets are not watched for now.
-enum Watched {
+/// Reason why the wait for datagrams ends.
+enum WaitEnd {
     PortIsDue,
     PeersChanged,
     Over,
@@ -265,19 +265,19 @@ impl<R: Role> Shared<R> {
     fn run(&self, wakeup: &Wakeup, mut ports: Vec<Port>) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
-        let mut lanes = Lanes::default();
+        let mut peer_sockets = PeerSockets::default();
         loop {
             let version = {
                 let mut role = self.lock();
                 role.take_ports(self.clock.now(), &mut ports);
                 let (version, wanted) = role.peers();
-                lanes.update(wanted, &ports);
+                peer_sockets.update(wanted, &ports);
                 version
             };
-            match self.watch(version, &lanes, wakeup, &ports, &mut buffers) {
-                Watched::Over => return,
-                Watched::PeersChanged => {}
-                Watched::PortIsDue => self.tend(&mut ports),
+            match self.watch(version, &peer_sockets, wakeup, &ports, &mut buffers) {
+                WaitEnd::Over => return,
+                WaitEnd::PeersChanged => {}
+                WaitEnd::PortIsDue => self.tend(&mut ports),
             }
         }
     }
@@ -298,11 +298,11 @@ impl<R: Role> Shared<R> {
     fn watch(
         &self,
         version: u64,
-        lanes: &Lanes,
+        peer_sockets: &PeerSockets,
         wakeup: &Wakeup,
         ports: &[Port],
         buffers: &mut ReceiveBuffers,
-    ) -> Watched {
+    ) -> WaitEnd {
         let sources = Sources::of(ports);
         let mut awaited = vec![PollFd::from_borrowed_fd(wakeup.as_fd(), PollFlags::IN)];
         let watched = sources
@@ -312,17 +312,25 @@ impl<R: Role> Shared<R> {
         awaited.extend(watched);
         let first_connection = awaited.len();
         poll_connections(&mut awaited, first_connection, &sources.connections);
-        let of_lanes = lanes.watch();
-        awaited.extend(of_lanes.map(|lanes| PollFd::from_borrowed_fd(lanes, PollFlags::IN)));
+        let of_peers = peer_sockets.watch();
+        awaited.extend(
+            of_peers.map(|peer_sockets| PollFd::from_borrowed_fd(peer_sockets, PollFlags::IN)),
+        );
         let mut due_at = None;
         loop {
-            let (served_at, next, version_now) =
-                self.serve(ports, lanes, &sources, &awaited[1..], buffers, due_at);
+            let (served_at, next, version_now) = self.serve(
+                ports,
+                peer_sockets,
+                &sources,
+                &awaited[1..],
+                buffers,
+                due_at,
+            );
             let Next::Wait(next_at) = next else {
-                return Watched::Over;
+                return WaitEnd::Over;
             };
             if version_now != version {
-                return Watched::PeersChanged;
+                return WaitEnd::PeersChanged;
             }
             // Work that was due even then was due by the role's own plan, not by the machine's
             // fault.
@@ -330,7 +338,7 @@ impl<R: Role> Shared<R> {
             let now = self.clock.now();
             let tend_at = ports.iter().filter_map(Port::tend_at).min();
             if tend_at.is_some_and(|at| at <= now) {
-                return Watched::PortIsDue;
+                return WaitEnd::PortIsDue;
             }
             let next_at = [next_at, tend_at].into_iter().flatten().min();
             poll_connections(&mut awaited, first_connection, &sources.connections);
@@ -345,12 +353,12 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, lanes first, and advances the role. Returns
-    /// the time, the role's next step, and the version of its peers.
+    /// Receives from the sockets that poll found ready, peer sockets first, and advances the role.
+    /// Returns the time, the role's next step, and the version of its peers.
     fn serve(
         &self,
         ports: &[Port],
-        lanes: &Lanes,
+        peer_sockets: &PeerSockets,
         sources: &Sources<'_>,
         polled: &[PollFd<'_>],
         buffers: &mut ReceiveBuffers,
@@ -368,17 +376,17 @@ impl<R: Role> Shared<R> {
         let has_ready_lane = polled
             .get(sockets.len() + connections.len())
             .is_some_and(is_ready);
-        let of_lanes = has_ready_lane
-            .then(|| lanes.ready())
+        let of_peers = has_ready_lane
+            .then(|| peer_sockets.ready())
             .into_iter()
             .flatten()
-            .map(|lane| (lane.peer.address.socket, &lane.socket));
+            .map(|peer_socket| (peer_socket.peer.address.socket, &peer_socket.socket));
         let of_ports = sockets
             .iter()
             .zip(polled)
             .filter(|(_, polled)| is_ready(polled))
             .map(|(socket, _)| *socket);
-        for (index, socket) in of_lanes.chain(of_ports) {
+        for (index, socket) in of_peers.chain(of_ports) {
             socket.receive(index, &self.clock, buffers, |arrival, datagram| {
                 role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });

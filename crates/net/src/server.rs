@@ -7,13 +7,13 @@
 //! [`ServerConfig::takeover_after`]: an allowed peer has no right to the place of another.
 
 mod builder;
-mod candidates;
 mod initiations;
-mod places;
 mod refused_senders;
 mod relayed;
 mod resets;
+mod session_limit;
 mod sessions;
+mod unconfirmed;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -32,11 +32,11 @@ use crate::clock::Clock;
 use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
-use crate::gate::Gate;
+use crate::handshake_limiter::HandshakeLimiter;
 use crate::io::Network;
-use crate::lanes::Peer;
 use crate::observer::PacketObserver;
 use crate::pairing::{Pairing, PairingOutcome};
+use crate::peer_sockets::Peer;
 use crate::port::Port;
 use crate::random;
 use crate::relay::{RelayAccess, RelayState};
@@ -50,12 +50,13 @@ use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
 pub(crate) use builder::sealed;
 pub use builder::{ServerBuilder, Serves};
-use candidates::{Candidates, Confirmed};
-pub use places::Places;
 pub use refused_senders::RefusedSender;
 pub(crate) use refused_senders::RefusedSenders;
 pub(crate) use relayed::Relayed;
+pub use session_limit::SessionLimit;
+use session_limit::{has_room, longest_silent};
 use sessions::{Owner, Sessions};
+use unconfirmed::{Confirmed, UnconfirmedSessions};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
@@ -82,7 +83,7 @@ pub struct ServerConfig {
     /// Maximum number of sessions of the same kind at a time, each with another peer.
     pub max_sessions: usize,
     /// Groups of peers with a limit on their sessions of the same kind at a time.
-    pub places: Vec<Places>,
+    pub session_limits: Vec<SessionLimit>,
     /// Silence of a peer after which its session is over.
     pub silence_timeout: Duration,
     /// Silence of a peer after which another peer may take its place. It is longer than the silence
@@ -113,7 +114,7 @@ impl ServerConfig {
             local_key,
             allowed,
             max_sessions: 1,
-            places: Vec::new(),
+            session_limits: Vec::new(),
             silence_timeout: Duration::from_secs(60),
             takeover_after: Duration::from_secs(20),
             latency: None,
@@ -160,14 +161,14 @@ pub(crate) struct ServerRole {
     silence_timeout: Duration,
     takeover_after: Duration,
     max_sessions: usize,
-    places: Vec<Places>,
+    session_limits: Vec<SessionLimit>,
     refused_senders: RefusedSenders,
     offers: Vec<Offer>,
     responder: Responder,
     latency: Option<Duration>,
     pairing: Pairing,
-    gate: Gate,
-    candidates: Candidates,
+    limiter: HandshakeLimiter,
+    unconfirmed: UnconfirmedSessions,
     sessions: Sessions,
     displaced: Displaced,
     resets: Limiter,
@@ -191,14 +192,14 @@ impl ServerRole {
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
-            places: config.places,
+            session_limits: config.session_limits,
             refused_senders: RefusedSenders::default(),
             offers,
             responder,
             latency: config.latency,
             pairing: Pairing::default(),
-            gate: Gate::new(config.clock.now(), peer_count),
-            candidates: Candidates::default(),
+            limiter: HandshakeLimiter::new(config.clock.now(), peer_count),
+            unconfirmed: UnconfirmedSessions::default(),
             sessions: Sessions::default(),
             displaced: Displaced::default(),
             resets: resets::limiter(),
@@ -217,7 +218,12 @@ impl ServerRole {
 
     /// Returns whether another session of `owner` displaces none.
     fn has_room(&self, owner: Owner) -> bool {
-        places::has_room(&self.sessions, &self.places, self.max_sessions, owner)
+        has_room(
+            &self.sessions,
+            &self.session_limits,
+            self.max_sessions,
+            owner,
+        )
     }
 
     /// Returns the session that must make room for one of `owner`: its own, or the longest silent
@@ -229,7 +235,7 @@ impl ServerRole {
             .find(|(_, held)| held.owner() == owner)
             .map(|(index, _)| index);
         let longest_silent = || {
-            let (index, heard_at) = places::longest_silent(&self.sessions, &self.places, owner)?;
+            let (index, heard_at) = longest_silent(&self.sessions, &self.session_limits, owner)?;
             (now >= heard_at + self.takeover_after).then_some(index)
         };
         own.or_else(|| longest_silent().filter(|_| !self.has_room(owner)))
@@ -249,8 +255,8 @@ impl ServerRole {
             }
             return;
         }
-        let candidate = index.and_then(|index| self.candidates.get_mut(now, index));
-        match candidate.map(|(owner, _)| owner) {
+        let unconfirmed = index.and_then(|index| self.unconfirmed.get_mut(now, index));
+        match unconfirmed.map(|(owner, _)| owner) {
             Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
                 if self.confirm(now, arrival, datagram) {
                     ports[arrival.socket].on_authentic(now, arrival.carrier);
@@ -300,8 +306,8 @@ impl ServerRole {
             return false;
         };
         // A forged one proves nothing: the true peer may still answer.
-        let candidate = self.candidates.get_mut(now, index);
-        let opened = candidate.and_then(|(_, session)| driver::open(session, datagram));
+        let unconfirmed = self.unconfirmed.get_mut(now, index);
+        let opened = unconfirmed.and_then(|(_, session)| driver::open(session, datagram));
         let Some(authentic) = opened else {
             return false;
         };
@@ -309,7 +315,7 @@ impl ServerRole {
             owner: owner @ (peer, session_kind),
             answered_at,
             agreed,
-        }) = self.candidates.confirm(index)
+        }) = self.unconfirmed.confirm(index)
         else {
             return false;
         };
@@ -336,7 +342,7 @@ impl ServerRole {
         };
         let (mut session, audience) = offer.begin(beginning);
         session.adopt(now, arrival, &authentic);
-        self.gate.trust(now, arrival.from.ip());
+        self.limiter.trust(now, arrival.from.ip());
         if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }
@@ -435,7 +441,7 @@ impl ServerRole {
     pub(crate) fn tables(&self) -> crate::testing::Tables {
         crate::testing::Tables {
             sessions: self.sessions.iter().count(),
-            candidates: self.candidates.len(),
+            unconfirmed: self.unconfirmed.len(),
             displaced: self.displaced.len(),
             ended: self.ended.len(),
         }
@@ -461,18 +467,18 @@ impl ServerRole {
         self.refused_senders.take()
     }
 
-    /// Sets the groups that share places. Present sessions stay.
-    pub(crate) fn set_places(&mut self, places: Vec<Places>) {
-        self.places = places;
+    /// Sets the groups with a common limit. Present sessions stay.
+    pub(crate) fn set_session_limits(&mut self, limits: Vec<SessionLimit>) {
+        self.session_limits = limits;
     }
 
     /// Sets the keys whose owners are admitted, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
         let allowed = &self.pairing.with_paired(allowed)[..];
         self.responder.set_allowed(allowed);
-        self.gate.set_peer_count(allowed.len());
+        self.limiter.set_peer_count(allowed.len());
         self.refused_senders.set_allowed(allowed);
-        self.candidates.set_allowed(allowed);
+        self.unconfirmed.set_allowed(allowed);
         let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);
         let sessions = self.sessions.iter();
         let revoked: Vec<u32> = sessions
@@ -539,7 +545,7 @@ impl ServerRole {
     }
 
     fn advance_sessions(&mut self, now: Instant, ports: &[Port]) -> Next {
-        self.candidates.forget(now);
+        self.unconfirmed.forget(now);
         for index in self.sessions.due(now) {
             match self.advance_session(now, index, ports) {
                 Ok(at) => self.sessions.put_off(index, at),

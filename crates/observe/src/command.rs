@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Time that commands have when the program ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between checks of the running commands.
-const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 enum Message {
     TimedEvent(Box<TimedEvent>),
@@ -112,11 +112,11 @@ impl Runner {
                 // The channel serves as the queue.
                 false if self.is_over.load(Ordering::SeqCst) => break,
                 false if self.waiting.len() >= MAX_RUNNING => {
-                    thread::park_timeout(LOOK_INTERVAL);
+                    thread::park_timeout(POLL_INTERVAL);
                     self.turn(LONGEST);
                     continue;
                 }
-                false => messages.recv_timeout(LOOK_INTERVAL),
+                false => messages.recv_timeout(POLL_INTERVAL),
             };
             match message {
                 Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => {
@@ -140,7 +140,7 @@ impl Runner {
                 return;
             }
             self.turn(LONGEST);
-            thread::park_timeout(LOOK_INTERVAL);
+            thread::park_timeout(POLL_INTERVAL);
         }
     }
 

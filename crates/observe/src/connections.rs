@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use anabranch_net::Clock;
-use anabranch_units::{Limiter, Limits, Place, Rate, Right, gives_way};
+use anabranch_units::{Limiter, Limits, Occupant, Rate, Right, evicted};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
@@ -115,7 +115,7 @@ impl Connections {
                 .map(|(at, open)| place(at, open.client, &open.progress))
                 .collect();
             let newcomer = place(places.len(), client, &progress);
-            if let Some(at) = gives_way(&places, &newcomer, |_| true) {
+            if let Some(at) = evicted(&places, &newcomer, |_| true) {
                 self.open.swap_remove(at).task.abort();
             }
         }
@@ -127,8 +127,8 @@ impl Connections {
     }
 }
 
-fn place(at: usize, client: IpAddr, progress: &Progress) -> Place<usize, u64> {
-    Place {
+fn place(at: usize, client: IpAddr, progress: &Progress) -> Occupant<usize, u64> {
+    Occupant {
         id: at,
         address: client,
         right: Right::Stranger,
@@ -138,7 +138,7 @@ fn place(at: usize, client: IpAddr, progress: &Progress) -> Place<usize, u64> {
 
 /// A connection that fails if no part of an answer can be written for a while.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     patience: Duration,
     progress: Progress,
@@ -146,9 +146,9 @@ pub(super) struct Watched<S> {
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: Unpin> Watched<S> {
+impl<S: Unpin> WriteTimeout<S> {
     pub(super) fn new(stream: S, patience: Duration, progress: Progress) -> Self {
-        Watched {
+        WriteTimeout {
             stream,
             patience,
             progress,
@@ -176,7 +176,7 @@ impl<S: Unpin> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -190,7 +190,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

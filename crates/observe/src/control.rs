@@ -1,12 +1,12 @@
 //! Control of a running program by HTTP: changes for the owner of a control token.
 //!
 //! `docs/control.openapi.json` describes the interface, and a test holds both together. The HTTP
-//! server checks each request ([`door`]) and queues it ([`desk`]); the program's main thread takes
-//! it, decides, and answers.
+//! server checks each request ([`checks`]) and queues it ([`desk`]); the program's main thread
+//! takes it, decides, and answers.
 
 mod changes;
+mod checks;
 mod desk;
-mod door;
 mod state;
 
 use core::time::Duration as StdDuration;
@@ -24,10 +24,10 @@ pub use changes::{
     Change, LatencyChange, OutputChange, PathChange, RecordingChange, Reload, SessionAdmission,
     SessionEnd, TargetChange,
 };
+pub(super) use checks::Controls;
+use checks::Refusal;
 pub use desk::{Asked, Order, Refused};
 pub(crate) use desk::{Desk, Orders, desk};
-pub(super) use door::Controls;
-use door::Refusal;
 pub use state::{ControlState, KeptOut, OutputState, PathControl, StreamControl, TargetControl};
 
 /// Path of the state, and beginning of the paths of all changes.

@@ -24,7 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connections::{Connections, Patience, Progress, Watched};
+use super::connections::{Connections, Patience, Progress, WriteTimeout};
 use super::hosts::{HostName, Hosts};
 
 /// Pause after a connection could not be accepted. Chosen: short for a client, and long enough not
@@ -277,7 +277,7 @@ async fn serve<A: Answerer>(
     } = answering.patience;
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(pause);
-    let connection = TokioIo::new(Watched::new(connection, pause, progress));
+    let connection = TokioIo::new(WriteTimeout::new(connection, pause, progress));
     let served = server.serve_connection(connection, service_fn(answer));
     let mut served = core::pin::pin!(served);
     // A client that leaves, or speaks no HTTP, needs no report.

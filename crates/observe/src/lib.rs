@@ -66,7 +66,7 @@ use outputs::Outputs;
 use qlog::{OpenQlog, Qlog};
 use recordings::Recordings;
 use sampler::Sampler;
-use server::{Door, Metrics};
+use server::{AccessRights, Metrics};
 use stats::Stats;
 use status::{Status, TunnelCounters};
 use stream_event::Listeners;
@@ -77,7 +77,7 @@ pub use access::Token;
 pub use anabranch_viewers::Feed;
 pub use hosts::HostName;
 pub use outage_cause::OutageCause;
-pub use outputs::{ConnectionLook, OutputLook};
+pub use outputs::{ConnectionSnapshot, OutputSnapshot};
 pub use picture::{Picture, PictureCause, PictureState};
 pub use server::target_line;
 pub use stats::StatsName;
@@ -132,7 +132,7 @@ pub enum StandardOutput {
 
 /// State of one stream at one time.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct StreamSnapshot {
     /// Unique name among the program's streams.
     pub name: String,
     /// Names of its paths, if this end knows them.
@@ -160,7 +160,7 @@ pub struct Foreign {
 #[derive(Debug)]
 pub struct Opened {
     stats: Option<Stats>,
-    servers: Vec<(Server, Door)>,
+    servers: Vec<(Server, AccessRights)>,
     orders: Option<Orders>,
     qlog: Option<OpenQlog>,
     on_event: Option<String>,
@@ -294,7 +294,7 @@ impl Opened {
         Some(Arc::new(qlog))
     }
 
-    /// Starts to sample by calls of `look`. `look` must not keep the sessions alive, since it is
+    /// Starts to sample by calls of `read`. `read` must not keep the sessions alive, since it is
     /// dropped with the returned observation.
     ///
     /// # Errors
@@ -303,7 +303,7 @@ impl Opened {
         self,
         role: &'static str,
         clock: Clock,
-        look: impl Fn() -> Vec<Look> + Send + 'static,
+        read: impl Fn() -> Vec<StreamSnapshot> + Send + 'static,
     ) -> anyhow::Result<Observation> {
         let is_served = !self.servers.is_empty();
         let is_for_people = self.stats.is_some() || is_served || self.qlog.is_some();
@@ -311,7 +311,7 @@ impl Opened {
             return Ok(Observation { running: None });
         }
         let mut sampler = Sampler::new(role, clock.now());
-        let has_pictures = self.servers.iter().any(|(_, door)| door.has_pictures());
+        let has_pictures = self.servers.iter().any(|(_, rights)| rights.has_pictures());
         let hub = has_pictures.then(|| Hub::start(clock)).transpose()?;
         let shared = Arc::new(Shared {
             viewing: hub.map(|hub| Viewing::new(hub, clock)),
@@ -345,9 +345,9 @@ impl Opened {
         let serving = self
             .servers
             .into_iter()
-            .map(|(server, door)| {
+            .map(|(server, rights)| {
                 let shared = Arc::clone(&shared);
-                server.start("metrics", Metrics { shared, door })
+                server.start("metrics", Metrics { shared, rights })
             })
             .collect::<std::io::Result<_>>()?;
         let (stop, stopped) = mpsc::channel();
@@ -358,7 +358,7 @@ impl Opened {
         };
         let sampling = thread::Builder::new()
             .name("statistics".to_owned())
-            .spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
+            .spawn(move || sinks.feed_until(&stopped, &clock, sampler, &read))?;
         let running = Running {
             shared,
             stop: Some(stop),
@@ -401,10 +401,10 @@ impl Observation {
         }
     }
 
-    /// Samples an output as long as the program observes. `look` must not keep the output open.
-    pub fn watch_output(&self, look: impl Fn() -> OutputLook + Send + 'static) {
+    /// Samples an output as long as the program observes. `read` must not keep the output open.
+    pub fn watch_output(&self, read: impl Fn() -> OutputSnapshot + Send + 'static) {
         if let Some(running) = &self.running {
-            running.shared.outputs.add(Box::new(look));
+            running.shared.outputs.add(Box::new(read));
         }
     }
 
@@ -504,19 +504,19 @@ impl Sinks {
         stopped: &mpsc::Receiver<()>,
         clock: &Clock,
         mut sampler: Sampler,
-        look: &impl Fn() -> Vec<Look>,
+        read: &impl Fn() -> Vec<StreamSnapshot>,
     ) {
         let mut stated_at = clock.now();
         let mut next_at = stated_at;
         loop {
             let is_over = wait(stopped, clock, next_at);
             let now = clock.now();
-            let looks = look();
+            let snapshots = read();
             if let Some(qlog) = &self.qlog {
-                qlog.on_looks(&looks);
+                qlog.on_snapshots(&snapshots);
             }
             sampler.on_slow_seconds(self.shared.slow_seconds.load(Ordering::Relaxed));
-            self.emit(sampler.sample(now, looks));
+            self.emit(sampler.sample(now, snapshots));
             self.shared.outputs.sample(now);
             if now >= stated_at + INTERVAL || is_over {
                 let mut status = sampler.state(now);

@@ -11,7 +11,7 @@ use super::status::{Connection, ConnectionCounters, Output};
 
 /// State of an output at one time.
 #[derive(Clone, Debug)]
-pub struct OutputLook {
+pub struct OutputSnapshot {
     /// Address without parameters.
     pub name: String,
     /// Name of the stream that it gets.
@@ -23,12 +23,12 @@ pub struct OutputLook {
     /// Number of connections so far.
     pub connection_count: u64,
     /// Present connections.
-    pub connections: Vec<ConnectionLook>,
+    pub connections: Vec<ConnectionSnapshot>,
 }
 
 /// State of a connection at one time.
 #[derive(Clone, Debug)]
-pub struct ConnectionLook {
+pub struct ConnectionSnapshot {
     /// Number among all connections of the output.
     pub number: u64,
     /// Address of the receiver.
@@ -52,15 +52,15 @@ pub struct ConnectionLook {
 }
 
 /// Returns the state of an output.
-type LookAt = Box<dyn Fn() -> OutputLook + Send>;
+type ReadOutput = Box<dyn Fn() -> OutputSnapshot + Send>;
 
 /// The program's outputs.
 #[derive(Default)]
-pub(super) struct Outputs(Mutex<Vec<Watched>>);
+pub(super) struct Outputs(Mutex<Vec<ObservedOutput>>);
 
-struct Watched {
-    look: LookAt,
-    last: Option<(Instant, OutputLook)>,
+struct ObservedOutput {
+    read: ReadOutput,
+    last: Option<(Instant, OutputSnapshot)>,
     meters: BTreeMap<u64, Meters>,
 }
 
@@ -72,14 +72,14 @@ struct Meters {
 }
 
 impl Outputs {
-    fn lock(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ObservedOutput>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an output to those that are sampled.
-    pub(super) fn add(&self, look: LookAt) {
-        self.lock().push(Watched {
-            look,
+    pub(super) fn add(&self, read: ReadOutput) {
+        self.lock().push(ObservedOutput {
+            read,
             last: None,
             meters: BTreeMap::new(),
         });
@@ -99,13 +99,14 @@ impl Outputs {
     }
 }
 
-impl Watched {
+impl ObservedOutput {
     fn sample(&mut self, now: Instant) {
-        let look = (self.look)();
-        let is_present = |number: &u64| look.connections.iter().any(|its| its.number == *number);
+        let snapshot = (self.read)();
+        let is_present =
+            |number: &u64| snapshot.connections.iter().any(|its| its.number == *number);
         self.meters.retain(|number, _| is_present(number));
         let last_at = self.last.as_ref().map(|(at, _)| *at);
-        for connection in &look.connections {
+        for connection in &snapshot.connections {
             let meters = self.meters.entry(connection.number).or_default();
             // A new connection has sent its bytes since it began.
             let since = last_at
@@ -119,41 +120,41 @@ impl Watched {
             let rtt = connection.rtt.map(Duration::as_secs_f64);
             rtt.into_iter().for_each(|rtt_s| meters.rtt.add(rtt_s));
         }
-        self.last = Some((now, look));
+        self.last = Some((now, snapshot));
     }
 
     fn state(&mut self, index: usize) -> Option<Output> {
-        let (now, look) = self.last.as_ref()?;
-        let connections = look.connections.iter().map(|connection| {
+        let (now, snapshot) = self.last.as_ref()?;
+        let connections = snapshot.connections.iter().map(|connection| {
             let meters = self.meters.entry(connection.number).or_default();
             state(*now, connection, meters)
         });
         Some(Output {
             output: index,
-            name: look.name.clone(),
-            stream: look.stream.clone(),
-            protocol: look.protocol.to_owned(),
-            mode: if look.calls { "caller" } else { "listener" }.to_owned(),
-            connection_count: look.connection_count,
+            name: snapshot.name.clone(),
+            stream: snapshot.stream.clone(),
+            protocol: snapshot.protocol.to_owned(),
+            mode: if snapshot.calls { "caller" } else { "listener" }.to_owned(),
+            connection_count: snapshot.connection_count,
             connections: connections.collect(),
         })
     }
 }
 
-fn state(now: Instant, look: &ConnectionLook, meters: &mut Meters) -> Connection {
+fn state(now: Instant, snapshot: &ConnectionSnapshot, meters: &mut Meters) -> Connection {
     let seconds_since = |at: Instant| now.saturating_since(at).as_secs_f64();
     Connection {
-        connection: look.number,
-        peer: look.peer.to_string(),
-        stream_id: look.stream_id.clone(),
-        state: look.state.to_owned(),
-        connected_s: seconds_since(look.began_at),
-        silent_s: seconds_since(look.heard_at),
-        latency_s: look.latency.as_secs_f64(),
+        connection: snapshot.number,
+        peer: snapshot.peer.to_string(),
+        stream_id: snapshot.stream_id.clone(),
+        state: snapshot.state.to_owned(),
+        connected_s: seconds_since(snapshot.began_at),
+        silent_s: seconds_since(snapshot.heard_at),
+        latency_s: snapshot.latency.as_secs_f64(),
         sent_rate_bps: meters.sent.take(),
         rtt_s: meters.rtt.take(),
-        loss_ratio: look.loss_ratio,
-        counters: look.counters,
+        loss_ratio: snapshot.loss_ratio,
+        counters: snapshot.counters,
     }
 }
 
@@ -165,8 +166,8 @@ mod tests {
     use crate::noalbs::with_publishers;
     use crate::status::{Spread, Status, Stream, StreamCounters};
 
-    fn look(connections: Vec<ConnectionLook>) -> OutputLook {
-        OutputLook {
+    fn with(connections: Vec<ConnectionSnapshot>) -> OutputSnapshot {
+        OutputSnapshot {
             name: "srt://:9001".to_owned(),
             stream: "front".to_owned(),
             protocol: "srt",
@@ -176,8 +177,8 @@ mod tests {
         }
     }
 
-    fn connection(number: u64, sent_bytes: u64) -> ConnectionLook {
-        ConnectionLook {
+    fn connection(number: u64, sent_bytes: u64) -> ConnectionSnapshot {
+        ConnectionSnapshot {
             number,
             peer: ([192, 0, 2, 1], 5_000).into(),
             stream_id: Some("front".to_owned()),
@@ -199,7 +200,7 @@ mod tests {
     fn rates_are_those_of_the_interval_and_of_each_connection() {
         let shown = Arc::new(Mutex::new(Vec::new()));
         let (outputs, its) = (Outputs::default(), Arc::clone(&shown));
-        outputs.add(Box::new(move || look(its.lock().unwrap().clone())));
+        outputs.add(Box::new(move || with(its.lock().unwrap().clone())));
         assert!(outputs.state().is_empty(), "nothing was sampled");
         let see = |millis, connections| {
             *shown.lock().unwrap() = connections;
@@ -248,7 +249,7 @@ mod tests {
             ..Status::default()
         };
         let outputs = Outputs::default();
-        outputs.add(Box::new(|| look(vec![connection(1, 900_000)])));
+        outputs.add(Box::new(|| with(vec![connection(1, 900_000)])));
         outputs.sample(Instant::from_secs(11));
         let with = Status {
             outputs: outputs.state(),

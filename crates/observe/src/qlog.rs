@@ -28,7 +28,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use super::Look;
+use super::StreamSnapshot;
 use super::stream_event::{TimedEvent, unix_time_s};
 use crate::names::cargo_name;
 
@@ -162,14 +162,14 @@ impl Qlog {
     }
 
     /// Logs the state of the paths' recovery and controllers.
-    pub(super) fn on_looks(&self, looks: &[Look]) {
+    pub(super) fn on_snapshots(&self, snapshots: &[StreamSnapshot]) {
         for Snapshot {
             at,
             peer,
             session_kind,
             paths,
             ..
-        } in looks.iter().map(|look| &look.snapshot)
+        } in snapshots.iter().map(|sample| &sample.snapshot)
         {
             let (Some(peer), Some(session_kind)) = (peer, session_kind) else {
                 continue;

@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::Look;
+use super::StreamSnapshot;
 use super::meter::RateMeter;
 use super::status::{Status, Stream, Total, TunnelCounters};
 use super::stream_event::{NamedEvent, unix_time_s};
@@ -38,25 +38,27 @@ impl Sampler {
     }
 
     /// Takes a sample. Returns the events since the last one.
-    pub fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<NamedEvent> {
+    pub fn sample(&mut self, now: Instant, snapshots: Vec<StreamSnapshot>) -> Vec<NamedEvent> {
         let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
         self.sampled_at = now;
         let mut events = Vec::new();
         let mut sum = Bits::default();
         // A session that is over is missing from the sample.
         for stream in &mut self.streams {
-            let is_there = looks.iter().any(|look| look.name == stream.name());
+            let is_there = snapshots
+                .iter()
+                .any(|snapshot| snapshot.name == stream.name());
             if !is_there {
                 stream.on_gone(&mut events);
             }
         }
-        for look in looks {
-            let known = self.streams.iter().position(|s| s.name() == look.name);
+        for snapshot in snapshots {
+            let known = self.streams.iter().position(|s| s.name() == snapshot.name);
             let index = known.unwrap_or_else(|| {
-                self.streams.push(Tracked::new(look.name.clone()));
+                self.streams.push(Tracked::new(snapshot.name.clone()));
                 self.streams.len() - 1
             });
-            let bits = self.streams[index].sample(look, self.slow_seconds, &mut events);
+            let bits = self.streams[index].sample(snapshot, self.slow_seconds, &mut events);
             sum = sum.plus(bits);
         }
         self.sent.add(sum.sent, span_s);

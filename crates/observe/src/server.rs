@@ -67,7 +67,7 @@ const JSON: &str = "application/json";
 
 /// Rights of all requests to one address.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Door {
+pub(super) struct AccessRights {
     /// Required token.
     token: Option<Token>,
     /// Whether the dashboard and the overlay are here.
@@ -92,7 +92,7 @@ pub(super) struct Door {
 pub(super) fn listen(
     options: &Options,
     controls: Option<Controls>,
-) -> anyhow::Result<Vec<(Server, Door)>> {
+) -> anyhow::Result<Vec<(Server, AccessRights)>> {
     let Options {
         metrics, dashboard, ..
     } = options;
@@ -104,14 +104,14 @@ pub(super) fn listen(
     if let Some(wanted) = metrics
         && metrics != dashboard
     {
-        let (server, door, address) = bind(options, "--metrics", wanted)?;
+        let (server, rights, address) = bind(options, "--metrics", wanted)?;
         print::note(format_args!("metrics at http://{address}/metrics"));
-        servers.push((server, door));
+        servers.push((server, rights));
     }
     if let Some(wanted) = dashboard {
         let token = &options.dashboard_token;
         check_token("--dashboard", wanted, token.as_ref())?;
-        let (server, door, address) = bind(options, "--dashboard", wanted)?;
+        let (server, rights, address) = bind(options, "--dashboard", wanted)?;
         if metrics == dashboard {
             print::note(format_args!("metrics at http://{address}/metrics"));
         }
@@ -123,13 +123,13 @@ pub(super) fn listen(
         }
         servers.push((
             server,
-            Door {
+            AccessRights {
                 token: token.clone(),
                 has_dashboard: true,
                 has_pictures: options.has_pictures,
                 is_shared: has_whep && token.is_some(),
                 controls: controls.map(Arc::new),
-                ..door
+                ..rights
             },
         ));
     }
@@ -138,17 +138,17 @@ pub(super) fn listen(
     {
         let token = &options.dashboard_token;
         check_token("--whep", wanted, token.as_ref())?;
-        let (server, door, address) = bind(options, "--whep", wanted)?;
+        let (server, rights, address) = bind(options, "--whep", wanted)?;
         announce_whep(address, token.as_ref().map_or("", |_| "?token=TOKEN"));
         servers.push((
             server,
-            Door {
+            AccessRights {
                 token: token.clone(),
                 has_dashboard: false,
                 has_pictures: true,
                 is_for_viewers: true,
                 is_shared: token.is_some(),
-                ..door
+                ..rights
             },
         ));
     }
@@ -170,17 +170,17 @@ fn bind(
     options: &Options,
     option: &str,
     wanted: &HttpAddress,
-) -> anyhow::Result<(Server, Door, SocketAddr)> {
+) -> anyhow::Result<(Server, AccessRights, SocketAddr)> {
     let server = Server::bind(option, wanted, &options.metrics_hosts)?;
     let address = server.address()?;
-    let door = Door {
+    let rights = AccessRights {
         token: None,
         has_dashboard: address.ip().is_loopback(),
         has_pictures: options.has_pictures && address.ip().is_loopback(),
         port: address.port(),
-        ..Door::default()
+        ..AccessRights::default()
     };
-    Ok((server, door, address))
+    Ok((server, rights, address))
 }
 
 fn announce_whep(address: SocketAddr, link: &str) {
@@ -190,7 +190,7 @@ fn announce_whep(address: SocketAddr, link: &str) {
 /// The source of answers of `--metrics` and `--dashboard`.
 pub(super) struct Metrics {
     pub(super) shared: Arc<Shared>,
-    pub(super) door: Door,
+    pub(super) rights: AccessRights,
 }
 
 impl Answerer for Metrics {
@@ -203,19 +203,19 @@ impl Metrics {
     /// Answers a request with a body of any kind.
     async fn answer_any<B: AnyBody>(&self, request: Request<B>) -> Answer {
         let path = request.uri().path();
-        let is_of_pictures = self.door.has_pictures && Viewing::is_its(path);
-        let is_shared = is_of_pictures && self.door.is_shared;
+        let is_of_pictures = self.rights.has_pictures && Viewing::is_its(path);
+        let is_shared = is_of_pictures && self.rights.is_shared;
         let mut answer = if control::has(path) {
-            let (controls, reading) = (self.door.controls.as_deref(), self.door.token.as_ref());
+            let (controls, reading) = (self.rights.controls.as_deref(), self.rights.token.as_ref());
             control::answer(request, controls, reading).await
         } else if is_shared && request.method() == Method::OPTIONS {
             viewing::permissions()
-        } else if let Some(refusal) = self.door.refusal(&request) {
+        } else if let Some(refusal) = self.rights.refusal(&request) {
             refusal
         } else if is_of_pictures {
             self.pictures(request).await
         } else {
-            answer(&request, &self.shared, &self.door).await
+            answer(&request, &self.shared, &self.rights).await
         };
         pages::protect(answer.headers_mut());
         if is_shared {
@@ -238,7 +238,7 @@ impl Metrics {
     }
 }
 
-impl Door {
+impl AccessRights {
     /// Returns whether live pictures are here.
     pub(super) fn has_pictures(&self) -> bool {
         self.has_pictures
@@ -271,14 +271,14 @@ impl Door {
     }
 }
 
-async fn answer<B>(request: &Request<B>, shared: &Arc<Shared>, door: &Door) -> Answer {
+async fn answer<B>(request: &Request<B>, shared: &Arc<Shared>, rights: &AccessRights) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         let allowed = HeaderValue::from_static("GET, HEAD");
         answer.headers_mut().insert(ALLOW, allowed);
         return answer;
     }
-    if door.is_for_viewers {
+    if rights.is_for_viewers {
         let page = pages::page_for_viewers(request.uri().path());
         return page.unwrap_or_else(|| text(StatusCode::NOT_FOUND, INDEX_FOR_VIEWERS));
     }
@@ -313,10 +313,10 @@ async fn answer<B>(request: &Request<B>, shared: &Arc<Shared>, door: &Door) -> A
         "/live" => watch(request.method(), shared),
         "/thumbnail" => thumbnail(request.uri().query(), shared).await,
         path if path == downloads::LIST || path.starts_with(downloads::FOLDER) => {
-            downloads::answer(request, shared, door.token.is_some()).await
+            downloads::answer(request, shared, rights.token.is_some()).await
         }
         path => match pages::page(path) {
-            Some(page) if door.has_dashboard => page,
+            Some(page) if rights.has_dashboard => page,
             Some(_) => text(StatusCode::OK, format!("{NO_DASHBOARD}\n{INDEX}")),
             None => text(StatusCode::NOT_FOUND, INDEX),
         },

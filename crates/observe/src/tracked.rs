@@ -13,7 +13,7 @@ use super::outage::Outage;
 use super::picture::{Circumstances, Picture, PictureWatch};
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
 use super::stream_event::{NamedEvent, StreamEvent};
-use super::{Foreign, Look};
+use super::{Foreign, StreamSnapshot};
 use crate::names::{cargo_name, path_name, state_name};
 
 /// Traffic between two samples, in bits.
@@ -118,17 +118,17 @@ impl Tracked {
     /// Takes a sample.
     pub(super) fn sample(
         &mut self,
-        look: Look,
+        sample: StreamSnapshot,
         slow_seconds: u64,
         events: &mut Vec<NamedEvent>,
     ) -> Bits {
-        let Look {
+        let StreamSnapshot {
             path_names,
             snapshot,
             foreign,
             flows,
             ..
-        } = look;
+        } = sample;
         self.path_names = path_names;
         self.foreign = foreign;
         self.flows = flows;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Limiter, Limits, Rate};
 use anabranch_video::mpeg_ts::{AudioCodec, VideoCodec};
-use anabranch_viewers::{Film, Hub, Look, Refusal, Way, check_film, check_webrtc, fragments};
+use anabranch_viewers::{Film, Hub, Refusal, StreamInfo, Way, check_film, check_webrtc, fragments};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use hyper::header::{
@@ -30,7 +30,7 @@ const MAX_OFFER_LEN: usize = 64 << 10;
 /// Time in which a stream that nobody has watched shows its first key picture.
 const FIRST_PICTURE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause between two looks for it.
-const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(100);
+const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(100);
 /// Offers that are taken (chosen): each costs a handshake, and a page has some streams at once.
 const OFFERS: Limits = Limits {
     total: Rate {
@@ -84,7 +84,7 @@ impl Viewing {
             ("/whep", &Method::POST) => self.offer(request, stream).await,
             ("/whep", _) => not_allowed("OPTIONS, POST"),
             ("/live.mp4", _) if is_read => self.film(&request, stream).await,
-            ("/picture.json", _) if is_read => self.look(stream, latency_s).await,
+            ("/picture.json", _) if is_read => self.describe(stream, latency_s).await,
             ("/live.mp4" | "/picture.json", _) => not_allowed("GET, HEAD"),
             (path, &Method::DELETE) => {
                 let id = path.strip_prefix(VIEWERS).unwrap_or_default().to_owned();
@@ -156,9 +156,9 @@ impl Viewing {
         if request.method() == Method::HEAD {
             return match self
                 .hub
-                .look(stream)
+                .describe(stream)
                 .await
-                .map(|look| check_film(&look.format))
+                .map(|info| check_film(&info.format))
             {
                 Ok(Ok(())) => body(StatusCode::OK, "video/mp4", Bytes::new()),
                 Ok(Err(refusal)) | Err(refusal) => refused(refusal),
@@ -173,9 +173,9 @@ impl Viewing {
         }
     }
 
-    async fn look(&self, stream: String, latency_s: Option<f64>) -> Answer {
-        let look = self.hub.look(stream.clone()).await;
-        let mut object = described(&stream, look);
+    async fn describe(&self, stream: String, latency_s: Option<f64>) -> Answer {
+        let info = self.hub.describe(stream.clone()).await;
+        let mut object = described(&stream, info);
         object["latency_s"] = latency_s.into();
         body(StatusCode::OK, JSON, object.to_string())
     }
@@ -184,9 +184,9 @@ impl Viewing {
     async fn await_picture(&self, stream: &str) {
         let until = self.clock.now() + FIRST_PICTURE_WITHIN;
         while self.clock.now() < until {
-            match self.hub.look(stream.to_owned()).await {
-                Ok(look) if check_film(&look.format) != Err(Refusal::NotYet) => return,
-                _ => tokio::time::sleep(LOOK_INTERVAL).await,
+            match self.hub.describe(stream.to_owned()).await {
+                Ok(info) if check_film(&info.format) != Err(Refusal::NotYet) => return,
+                _ => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -199,9 +199,9 @@ impl Viewing {
 
 /// Returns the description of a stream's picture: its codecs, and for each way to a viewer `null`
 /// or the reason why it does not carry the picture.
-fn described(stream: &str, look: Result<Look, Refusal>) -> serde_json::Value {
-    let format = match look {
-        Ok(look) => look.format,
+fn described(stream: &str, info: Result<StreamInfo, Refusal>) -> serde_json::Value {
+    let format = match info {
+        Ok(info) => info.format,
         Err(refusal) => {
             let reason = refusal.to_string();
             return json!({"stream": stream, "webrtc": reason, "film": reason});
@@ -314,24 +314,24 @@ mod tests {
 
     use super::*;
 
-    fn look(video: VideoCodec, audio: AudioCodec) -> Result<Look, Refusal> {
+    fn describe(video: VideoCodec, audio: AudioCodec) -> Result<StreamInfo, Refusal> {
         let format = Format {
             video: Some(video),
             audio: Some(audio),
             ..Format::default()
         };
-        Ok(Look { format })
+        Ok(StreamInfo { format })
     }
 
     #[test]
     fn a_picture_that_no_browser_decodes_is_named() {
-        let object = described("van", look(VideoCodec::Hevc, AudioCodec::Aac));
+        let object = described("van", describe(VideoCodec::Hevc, AudioCodec::Aac));
         assert_eq!(object["video"], "HEVC");
         assert_eq!(object["audio"], "AAC");
         assert!(object["film"].as_str().unwrap().contains("HEVC"));
         assert_eq!(object["webrtc"], object["film"]);
         assert_eq!(object["may_come"], false);
-        let object = described("van", look(VideoCodec::H264, AudioCodec::Opus));
+        let object = described("van", describe(VideoCodec::H264, AudioCodec::Opus));
         assert_eq!(object["may_come"], true);
         assert!(object["film"].as_str().unwrap().contains("no key frame"));
         let object = described("van", Err(Refusal::NoStream));

@@ -112,7 +112,7 @@ pub struct Case {
     pub interval: Duration,
     /// Whether the expectations of its file for `anabranch-lab run` count.
     pub has_promises: bool,
-    /// Whether no expectation is about it, so that the seeds of the first look are enough.
+    /// Whether no expectation is about it, so that the seeds of the first stage are enough.
     pub is_only_shown: bool,
     /// Maximum number of seeds. If chance has little part, points of a space show more than seeds.
     pub max_seeds: u64,

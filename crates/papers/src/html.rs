@@ -12,9 +12,9 @@ use anabranch_lab::escape;
 
 use finding::write_finding;
 
-/// Look that all pages of the project share.
+/// Appearance that all pages of the project share.
 const SHARED_STYLE: &str = include_str!("../../../web/style.css");
-/// Look of the report's own parts.
+/// Appearance of the report's own parts.
 const STYLE: &str = include_str!("html/report.css");
 
 /// Options of the report.

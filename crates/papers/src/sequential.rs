@@ -1,8 +1,9 @@
 //! Number of seeds for a verdict.
 //!
-//! Seeds are taken in *looks*. After a look that is not the last, a claim is settled if more seeds
-//! are not expected to change its verdict; else it takes those of the next look. An expectation is
-//! clear if its *gap*, the distance of the measured value from the bound, exceeds its *margin*:
+//! Seeds are taken in *stages*. After a stage that is not the last, a claim is settled if more
+//! seeds are not expected to change its verdict; else it takes those of the next stage. An
+//! expectation is clear if its *gap*, the distance of the measured value from the bound, exceeds
+//! its *margin*:
 //!
 //! `margin = 1.25 × t × s / √n`
 //!
@@ -10,8 +11,8 @@
 //! - 1.25 is the standard error of a median over that of a mean (√(π/2), normal distribution).
 //! - `t` is Student's quantile of 99.5 % for `n - 1` degrees of freedom.
 //!
-//! If the true gap of an expectation is zero, one look in a hundred takes it for clear. If the gap
-//! is larger, a look errs more rarely. The margin is the same on both sides of the bound, so that
+//! If the true gap of an expectation is zero, one stage in a hundred takes it for clear. If the gap
+//! is larger, a stage errs more rarely. The margin is the same on both sides of the bound, so that
 //! stopping favours no verdict. It depends on nothing but the spread, and was fixed before it was
 //! used. Student's quantile assumes that gaps are about normal. All seeds are taken where this says
 //! nothing: for expectations about *every* run, unless one run has broken them, and for gaps that
@@ -21,7 +22,7 @@ use anabranch_lab::compare::{deviation, student_t_995};
 
 use super::judgement::{Expect, Judgement, Reach};
 
-/// Number of seeds in the first look.
+/// Number of seeds in the first stage.
 const FIRST: u64 = 4;
 /// Number of equal gaps after which a median is assumed to stay. For it to change, one run in two
 /// would have to differ; seven equal runs would then occur in one of 128 cases.
@@ -29,8 +30,8 @@ const EQUAL: usize = 7;
 /// Standard error of a median over that of a mean.
 const OF_MEDIAN: f64 = 1.25;
 
-/// Returns the number of seeds of each look; that of the last is `most`: 4, 7, 13, 23, ….
-pub(super) fn looks(most: u64) -> Vec<u64> {
+/// Returns the number of seeds of each stage; that of the last is `most`: 4, 7, 13, 23, ….
+pub(super) fn stages(most: u64) -> Vec<u64> {
     let before = core::iter::successors(Some(FIRST), |seeds| {
         Some(seeds.saturating_mul(7).div_ceil(4))
     })
@@ -97,10 +98,10 @@ mod tests {
 
     #[test]
     fn looks_grow_by_three_quarters_and_end_with_the_last_seed() {
-        assert_eq!(looks(10), [4, 7, 10]);
-        assert_eq!(looks(30), [4, 7, 13, 23, 30]);
-        assert_eq!(looks(4), [4]);
-        assert_eq!(looks(1), [1]);
+        assert_eq!(stages(10), [4, 7, 10]);
+        assert_eq!(stages(30), [4, 7, 13, 23, 30]);
+        assert_eq!(stages(4), [4]);
+        assert_eq!(stages(1), [1]);
     }
 
     /// Their s is 1.29, the margin 1.25 × 5.841 × 1.29 / 2 = 4.71.
@@ -165,12 +166,12 @@ mod tests {
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
         let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
-        let looks = 20_000;
-        let clear = (0..looks).filter(|_| {
+        let stages = 20_000;
+        let clear = (0..stages).filter(|_| {
             let values = [normal(), normal(), normal(), normal()];
             settled(&values, |m| m.at_most(0.0))
         });
-        let share = clear.count() as f64 / f64::from(looks);
+        let share = clear.count() as f64 / f64::from(stages);
         assert!((0.003..=0.012).contains(&share), "{share}");
     }
 }

@@ -15,10 +15,8 @@ use super::finding::{AsPublished, Columns, Finding};
 use super::judgement::{Judged, Judgement, WithoutChance};
 use super::provenance::{Command, RunProvenance, shade_outages};
 use super::record::RunRecord;
-use super::sequential::{is_settled, looks};
-use anabranch_lab::{
-    Progress, RunError, Scenario, ScenarioError, Watched, in_parallel, run_watched,
-};
+use super::sequential::{is_settled, stages};
+use anabranch_lab::{Progress, RunError, RunHooks, Scenario, ScenarioError, in_parallel, run_with};
 
 /// Options of a test of claims.
 #[derive(Clone, Debug)]
@@ -232,17 +230,17 @@ impl Study {
             None => Cache::temporary()?,
         };
         let items: Vec<Item<'_>> = self.claims.iter().flat_map(Planned::items).collect();
-        let looks = if options.takes_all_seeds {
+        let stages = if options.takes_all_seeds {
             vec![options.seed_count]
         } else {
-            looks(options.seed_count)
+            stages(options.seed_count)
         };
         let mut judged: Vec<Option<Judged>> = items.iter().map(|_| None).collect();
         let mut taken = vec![0; self.runs.len()];
-        for seeds in &looks {
-            let look = Look {
+        for seeds in &stages {
+            let stage = Stage {
                 seeds: *seeds,
-                first: looks[0],
+                first: stages[0],
                 is_last: *seeds == options.seed_count,
             };
             let open: Vec<(usize, Item<'_>)> = items.iter().copied().enumerate().collect();
@@ -250,9 +248,9 @@ impl Study {
                 .into_iter()
                 .filter(|(at, _)| judged[*at].is_none())
                 .collect();
-            self.take(&open, look, &mut taken, (options, &store), progress)?;
+            self.take(&open, stage, &mut taken, (options, &store), progress)?;
             let found = in_parallel(&open, options.threads, |(_, item)| {
-                self.judge(*item, look, &store)
+                self.judge(*item, stage, &store)
             });
             for ((at, _), found) in open.iter().zip(found) {
                 judged[*at] = found?;
@@ -261,7 +259,7 @@ impl Study {
         self.skip(&taken, options.seed_count, progress);
         let mut judged = judged
             .into_iter()
-            .map(|judged| judged.expect("the last look settles"));
+            .map(|judged| judged.expect("the last stage settles"));
         Ok(self
             .claims
             .iter()
@@ -275,18 +273,18 @@ impl Study {
             .collect())
     }
 
-    /// Makes the missing runs of a look at `open` claims.
+    /// Makes the missing runs of a stage at `open` claims.
     fn take(
         &self,
         open: &[(usize, Item<'_>)],
-        look: Look,
+        stage: Stage,
         taken: &mut [u64],
         (options, store): (&StudyOptions, &Cache),
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(), StudyError> {
         let mut wanted = taken.to_vec();
         for case in open.iter().flat_map(|(_, item)| item.cases) {
-            wanted[case.place] = wanted[case.place].max(look.seeds_of(case));
+            wanted[case.place] = wanted[case.place].max(stage.seeds_of(case));
         }
         let mut jobs = Vec::new();
         for (place, run) in self.runs.iter().enumerate() {
@@ -314,14 +312,14 @@ impl Study {
     fn judge(
         &self,
         item: Item<'_>,
-        look: Look,
+        stage: Stage,
         store: &Cache,
     ) -> Result<Option<Judged>, StudyError> {
         let mut evidence = Evidence::default();
         let mut runs = Vec::new();
         for case in item.cases {
             let run = &self.runs[case.place];
-            let seeds = 1..=look.seeds_of(case);
+            let seeds = 1..=stage.seeds_of(case);
             let records: Result<Vec<Arc<RunRecord>>, StudyError> = seeds
                 .map(|seed| Ok(Arc::new(run.load(seed, store)?)))
                 .collect();
@@ -341,10 +339,10 @@ impl Study {
             .map(|case| &self.runs[case.place].scenario);
         shade_outages(&mut judgement.charts, scenarios);
         judgement.without_chance = evidence.without_chance();
-        let (seed_count, is_all) = look.most_seeds_of(item.cases);
-        let is_sure = look.is_last || is_all;
+        let (seed_count, is_all) = stage.most_seeds_of(item.cases);
+        let is_sure = stage.is_last || is_all;
         let is_settled = is_sure || judgement.without_chance == WithoutChance::All || {
-            let alone: Vec<Judgement> = (0..look.seeds as usize)
+            let alone: Vec<Judgement> = (0..stage.seeds as usize)
                 .map(|at| (item.claim.judge)(&evidence.alone(at)))
                 .collect();
             is_settled(&judgement, &alone)
@@ -404,16 +402,16 @@ impl Planned {
     }
 }
 
-/// Number of seeds of a look.
+/// Number of seeds of a stage.
 #[derive(Clone, Copy)]
-struct Look {
+struct Stage {
     seeds: u64,
-    /// Number of seeds of the first look.
+    /// Number of seeds of the first stage.
     first: u64,
     is_last: bool,
 }
 
-impl Look {
+impl Stage {
     fn seeds_of(self, case: &PlannedCase) -> u64 {
         let seeds = if case.is_only_shown {
             self.first
@@ -464,12 +462,12 @@ impl Run {
                 ControlFlow::Break(()) => Err(RunError::Interrupted.into()),
             };
         }
-        let watched = Watched {
+        let hooks = RunHooks {
             series_interval: Some(self.interval),
             threads: 1,
-            ..Watched::default()
+            ..RunHooks::default()
         };
-        let outcome = run_watched(&self.scenario, seed, watched, progress)?;
+        let outcome = run_with(&self.scenario, seed, hooks, progress)?;
         let expectations = self.scenario.expectations.iter();
         let values = expectations
             .zip(&outcome.expected)

@@ -9,12 +9,12 @@
 //! fills the place of the third with each in turn, so that both occur nearly equally often.
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and passes
-//! its expectations there to [`Space::tally`]. The [`Tally`] writes shares, picture and verdict.
-//! The claim holds if it does at more than half of the points, the same bound for all claims. It
-//! cannot be known if as many points would meet it by the toss of a coin: within half the root of
-//! their number from half of them. Nor can it be known if one dimension decides it: met at three
-//! quarters of the points or more with one of its values, and at a quarter or less with another.
-//! [`Space::tally_where`] counts only points of which something else is known.
+//! its expectations there to [`Space::met_points`]. The [`MetPoints`] writes shares, picture and
+//! verdict. The claim holds if it does at more than half of the points, the same bound for all
+//! claims. It cannot be known if as many points would meet it by the toss of a coin: within half
+//! the root of their number from half of them. Nor can it be known if one dimension decides it: met
+//! at three quarters of the points or more with one of its values, and at a quarter or less with
+//! another. [`Space::met_points_where`] counts only points of which something else is known.
 
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
@@ -151,16 +151,16 @@ impl Space {
     }
 
     /// Tallies the points at which all of `expects` are met.
-    pub(crate) fn tally(&self, expects: impl Fn(&Point) -> Vec<Expect>) -> Tally {
-        self.tally_where(|_| true, expects)
+    pub(crate) fn met_points(&self, expects: impl Fn(&Point) -> Vec<Expect>) -> MetPoints {
+        self.met_points_where(|_| true, expects)
     }
 
     /// Tallies the points that count and at which all of `expects` are met.
-    pub(crate) fn tally_where(
+    pub(crate) fn met_points_where(
         &self,
         counts: impl Fn(&Point) -> bool,
         expects: impl Fn(&Point) -> Vec<Expect>,
-    ) -> Tally {
+    ) -> MetPoints {
         let is_met = |point: &Point| {
             let expects = expects(point);
             !expects.is_empty() && expects.iter().all(|expect| expect.is_met)
@@ -168,7 +168,7 @@ impl Space {
         let mut points = self.points();
         points.retain(counts);
         let is_met = points.iter().map(is_met).collect();
-        Tally {
+        MetPoints {
             space: *self,
             points,
             is_met,
@@ -190,13 +190,13 @@ impl Point {
 
 /// Points at which an expectation is met.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct MetPoints {
     space: Space,
     points: Vec<Point>,
     is_met: Vec<bool>,
 }
 
-impl Tally {
+impl MetPoints {
     /// Returns the number of points at which it is met, and the number of all that count.
     pub(crate) fn count(&self) -> (usize, usize) {
         let met = self.is_met.iter().filter(|is_met| **is_met).count();
@@ -315,7 +315,7 @@ impl Tally {
         Expect::by(text, met as f64 - 1.0).open_if(all == 0)
     }
 
-    /// Reports the tally, draws it and makes the verdict depend on it.
+    /// Reports the points, draws them and makes the verdict depend on them.
     pub(crate) fn report(&self, name: &str, judgement: &mut Judgement) {
         self.show(name, judgement);
         judgement.expect(self.expect_some(name));
@@ -329,7 +329,7 @@ impl Tally {
         Some(format!("the points of the space. {}", self.sentence()))
     }
 
-    /// Reports and draws the tally without an effect on the verdict.
+    /// Reports and draws the points without an effect on the verdict.
     pub(crate) fn show(&self, name: &str, judgement: &mut Judgement) {
         judgement.report(&self.measured(name));
         if let Some(dimension) = self.decisive() {
@@ -454,13 +454,16 @@ mod tests {
 
     #[test]
     fn what_decides_is_found_and_nothing_else() {
-        let tally = FOUR.tally(|point| expects(point.value(1) != 2));
-        assert_eq!((tally.count(), tally.decisive()), ((6, 9), Some(1)));
-        assert_eq!(tally.by_value(1), [(3, 3), (3, 3), (0, 3)]);
-        assert_eq!(tally.by_value(0), [(2, 3); 3]);
+        let met_points = FOUR.met_points(|point| expects(point.value(1) != 2));
+        assert_eq!(
+            (met_points.count(), met_points.decisive()),
+            ((6, 9), Some(1))
+        );
+        assert_eq!(met_points.by_value(1), [(3, 3), (3, 3), (0, 3)]);
+        assert_eq!(met_points.by_value(0), [(2, 3); 3]);
         let sentence = "Met at 6 of 9 points; most depends on two: x 3 of 3, y 3 of 3, z 0 of 3.";
-        assert_eq!(tally.sentence(), sentence);
-        let always = FOUR.tally(|_| expects(true));
+        assert_eq!(met_points.sentence(), sentence);
+        let always = FOUR.met_points(|_| expects(true));
         assert_eq!((always.decisive(), always.share()), (None, 1.0));
         assert_eq!(always.sentence(), "Met at 9 of 9 points.");
     }
@@ -468,9 +471,9 @@ mod tests {
     #[test]
     fn a_point_meets_a_claim_if_all_is_met_and_something_is_expected() {
         let both = |one, other| [expects(one), expects(other)].concat();
-        assert_eq!(FOUR.tally(|_| both(true, true)).count(), (9, 9));
-        assert_eq!(FOUR.tally(|_| both(true, false)).count(), (0, 9));
-        assert_eq!(FOUR.tally(|_| Vec::new()).count(), (0, 9));
+        assert_eq!(FOUR.met_points(|_| both(true, true)).count(), (9, 9));
+        assert_eq!(FOUR.met_points(|_| both(true, false)).count(), (0, 9));
+        assert_eq!(FOUR.met_points(|_| Vec::new()).count(), (0, 9));
     }
 
     #[test]
@@ -479,8 +482,8 @@ mod tests {
         let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
         let verdict = |met: usize| {
             let mut judgement = Judgement::new();
-            let tally = FOUR.tally(|point| expects(order[..met].contains(&point.number)));
-            tally.report("it", &mut judgement);
+            let met_points = FOUR.met_points(|point| expects(order[..met].contains(&point.number)));
+            met_points.report("it", &mut judgement);
             assert_eq!(judgement.values[0].samples.0, [met as f64 / 9.0]);
             let is_met = judgement.expects.iter().map(|expect| expect.is_met);
             assert_eq!(is_met.collect::<Vec<_>>(), [met >= 1, met >= 5]);
@@ -495,31 +498,31 @@ mod tests {
         assert_eq!(verdict(6), Verdict::Holds);
         // One value has all points, another has none.
         let mut decided = Judgement::new();
-        FOUR.tally(|point| expects(point.value(1) != 2))
+        FOUR.met_points(|point| expects(point.value(1) != 2))
             .report("it", &mut decided);
         assert_eq!(decided.verdict(), Verdict::CannotBeKnown);
         assert!(decided.expects[1].text.ends_with("what decides: two."));
         // Two points with each value do not decide.
-        let few = THIRTEEN.tally_where(
+        let few = THIRTEEN.met_points_where(
             |point| point.number < 6,
             |point| expects(point.value(0) == 2),
         );
         assert_eq!((few.count(), few.deciding()), ((2, 6), None));
         let mut shown = Judgement::new();
-        FOUR.tally(|_| expects(true)).show("it", &mut shown);
+        FOUR.met_points(|_| expects(true)).show("it", &mut shown);
         assert!(shown.expects.is_empty() && shown.values.len() == 1);
     }
 
     #[test]
     fn only_points_count_of_which_something_else_is_known() {
-        let tally = FOUR.tally_where(
+        let met_points = FOUR.met_points_where(
             |point| point.value(0) != 1,
             |point| expects(point.value(0) == 0),
         );
-        assert_eq!(tally.count(), (3, 6));
-        assert_eq!(tally.by_value(0), [(3, 3), (0, 0), (0, 3)]);
+        assert_eq!(met_points.count(), (3, 6));
+        assert_eq!(met_points.by_value(0), [(3, 3), (0, 0), (0, 3)]);
         let mut none = Judgement::new();
-        FOUR.tally_where(|_| false, |_| expects(true))
+        FOUR.met_points_where(|_| false, |_| expects(true))
             .report("it", &mut none);
         assert_eq!(none.verdict(), Verdict::CannotBeKnown);
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use anabranch_lab::trace::TraceSink;
-use anabranch_lab::{Outcome, RunError, Watched, in_parallel, run_watched};
+use anabranch_lab::{Outcome, RunError, RunHooks, in_parallel, run_with};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -192,10 +192,10 @@ impl Work<'_> {
             .traces
             .any()
             .then(|| Recording::new(self.traces, index.clone()));
-        let watched = Watched {
+        let hooks = RunHooks {
             sink: recording.as_mut().map(|sink| sink as &mut dyn TraceSink),
             threads: run_threads,
-            ..Watched::default()
+            ..RunHooks::default()
         };
         let on_progress = |part: anabranch_lab::Progress| {
             let nanos = part.simulated.as_nanos();
@@ -207,7 +207,7 @@ impl Work<'_> {
             }
         };
         let scenario = &self.scenario.points[index.point].scenario;
-        let run = || run_watched(scenario, index.seed, watched, &on_progress);
+        let run = || run_with(scenario, index.seed, hooks, &on_progress);
         let made = catch_unwind(AssertUnwindSafe(|| {
             if self.scenario.has_python {
                 // A thread that is known to Python is attached again at a tenth of the cost.

@@ -13,7 +13,7 @@
 //! estimate of one of the paths is zero, the least round-trip time decides. Retransmissions follow
 //! the session's rule, the path that delivers first.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathView};
 use anabranch_units::{Duration, Instant};
 
@@ -60,7 +60,7 @@ fn product(path: &PathView) -> u128 {
 
 /// Whether the bandwidth of every path is known.
 fn is_measured(packet: &PacketView, paths: &[PathView]) -> bool {
-    candidates(packet, paths).all(|path| !path.bandwidth.is_zero())
+    eligible_paths(packet, paths).all(|path| !path.bandwidth.is_zero())
 }
 
 impl PathChoice for LargestBdp {

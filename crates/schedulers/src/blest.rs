@@ -18,7 +18,7 @@
 //! the scheduler learns nothing of reinjections, calls that find the window full. Media have no
 //! window: `blest` is `spd` there. Retransmissions follow the session's rule.
 
-use anabranch_core::scheduler::{PacketKind, PacketView, Scheduler, SendQueue, candidates};
+use anabranch_core::scheduler::{PacketKind, PacketView, Scheduler, SendQueue, eligible_paths};
 use anabranch_core::{PathId, PathView, SendReason, SessionView};
 use anabranch_units::{Duration, Instant};
 
@@ -102,7 +102,7 @@ impl SessionChoice for Blest {
         _session: &SessionView,
         paths: &[PathView],
     ) -> Option<PathId> {
-        let fast = least_rtt(candidates(packet, paths))?;
+        let fast = least_rtt(eligible_paths(packet, paths))?;
         let chosen = least_rtt(with_room(packet, paths))?;
         let Some(window) = self.window_bytes.filter(|_| chosen.id != fast.id) else {
             return Some(chosen.id);

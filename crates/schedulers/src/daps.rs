@@ -16,7 +16,7 @@
 //! followed, as in the paper, however wrong it has become. Retransmissions follow the session's
 //! rules.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathView};
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -62,7 +62,7 @@ impl PathChoice for Daps {
             let place = &self.places[path.id.index()];
             place.sends_at.max(now) + place.rate.time_for(u64::from(packet.bytes))
         };
-        let id = candidates(packet, paths)
+        let id = eligible_paths(packet, paths)
             .min_by_key(|path| sent_at(path) + self.places[path.id.index()].rtt / 2)?
             .id;
         self.places[id.index()].sends_at = sent_at(&paths[id.index()]);

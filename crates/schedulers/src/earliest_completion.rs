@@ -12,7 +12,7 @@
 //!
 //! For its gains and the effect of each part see `docs/decisions/0160-the-default-of-streams.md`.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, eligible_paths};
 use anabranch_core::{PathId, PathView, Priority, SessionView};
 use anabranch_units::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl SessionChoice for EarliestCompletion {
         let waiting_bytes = self.waiting_bytes.saturating_sub(bound_bytes(paths));
         let arrives = latest_arrival(chosen);
         let bytes = u64::from(packet.bytes);
-        let by_others: u64 = candidates(packet, paths)
+        let by_others: u64 = eligible_paths(packet, paths)
             .filter(|path| path.sendable_bytes < bytes)
             .map(|path| (path, arrives.saturating_sub(arrival(path))))
             .map(|(path, time)| path.forecast.rate.bytes_in(time))

@@ -15,7 +15,7 @@
 //! *Deviations*: an unknown round-trip time has no variation. Retransmissions follow the session's
 //! rule, the path that delivers first. Of media, `k` is the backlog of the frames that have come.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::Duration;
 
@@ -40,7 +40,7 @@ impl SessionChoice for Ecf {
         session: &SessionView,
         paths: &[PathView],
     ) -> Option<PathId> {
-        let fast = least_rtt(candidates(packet, paths))?;
+        let fast = least_rtt(eligible_paths(packet, paths))?;
         let slow = least_rtt(with_room(packet, paths))?;
         if slow.id == fast.id {
             return Some(fast.id);

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use anabranch_core::scheduler::{PacketView, SchedulerEvent, candidates, fastest};
+use anabranch_core::scheduler::{PacketView, SchedulerEvent, eligible_paths, fastest};
 use anabranch_core::{FrameId, PathId, PathView};
 use anabranch_units::Instant;
 
@@ -55,7 +55,7 @@ impl<D: FrameDeal> PathChoice for FrameWise<D> {
         if self.frame != Some(packet.frame) {
             self.frame = Some(packet.frame);
             self.usable.clear();
-            self.usable.extend(candidates(packet, paths));
+            self.usable.extend(eligible_paths(packet, paths));
             self.turns.clear();
             self.taken_count = 0;
             self.deal.deal(now, packet, &self.usable, &mut self.turns);
@@ -64,7 +64,7 @@ impl<D: FrameDeal> PathChoice for FrameWise<D> {
         let turn = self.turns.get(self.taken_count).copied();
         self.taken_count += 1;
         // A path that has become unusable since the frame was dealt loses its turns to the fastest.
-        let turn = turn.filter(|id| candidates(packet, paths).any(|path| path.id == *id));
+        let turn = turn.filter(|id| eligible_paths(packet, paths).any(|path| path.id == *id));
         Some(turn.unwrap_or(fastest))
     }
 

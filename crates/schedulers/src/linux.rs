@@ -21,7 +21,7 @@
 
 use core::cmp::Reverse;
 
-use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, eligible_paths};
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Instant};
 
@@ -70,7 +70,7 @@ impl SessionChoice for Linux {
     ) -> Option<PathId> {
         let bytes = u64::from(packet.bytes);
         let going = self.burst.filter(|(id, left)| {
-            let path = candidates(packet, paths).find(|path| path.id == *id);
+            let path = eligible_paths(packet, paths).find(|path| path.id == *id);
             *left > 0 && path.is_some_and(has_memory)
         });
         let (id, left) = match going {
@@ -97,7 +97,7 @@ fn has_memory(path: &PathView) -> bool {
 impl Linux {
     /// Returns the path and the bytes of a new burst.
     fn next_burst(&mut self, packet: &PacketView, paths: &[PathView]) -> Option<(PathId, u64)> {
-        let chosen = candidates(packet, paths).min_by_key(|path| {
+        let chosen = eligible_paths(packet, paths).min_by_key(|path| {
             let rate = self.rates[path.id.index()].get_or_insert_with(|| path.drain_rate());
             let linger = path.preferred(rate.time_for(held_bytes(path)));
             (linger, Reverse(path.preferred_rate(path.drain_rate())))

@@ -20,7 +20,7 @@
 //! states by the same amount, to 1e-4: a common change decides nothing (Puterman, "Markov Decision
 //! Processes", §6.6.2).
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::{Duration, Instant};
 
@@ -113,7 +113,7 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 
 impl PathChoice for Mdp {
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let usable = || candidates(packet, paths).take(MAX_PATHS);
+        let usable = || eligible_paths(packet, paths).take(MAX_PATHS);
         let met: PathSet = usable().map(|path| path.id).collect();
         if met.is_empty() {
             return None;

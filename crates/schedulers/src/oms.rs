@@ -5,13 +5,13 @@
 //! IEEE INFOCOM 2004, from its description in Zhang & Lei §2: packets take the path that is
 //! expected to deliver first by its capacity and queue, while the paths' long-term shares φ_p of
 //! the bytes are kept. With the deficit d_p, which grows by φ_p of every packet and falls by
-//! those that the path carries, the candidates are {p: d_p > −T}.
+//! those that the path carries, the eligible paths are {p: d_p > −T}.
 //!
 //! *Deviations*: φ_p is the path's share of the bandwidth, and T is 32 kB; neither is known from
 //! the source. The queue before a packet is that of the local pacer, where the paper estimates
 //! those of the network. When paths come or go the deficits start from zero.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::Instant;
 
@@ -44,20 +44,20 @@ impl Oms {
 
 impl PathChoice for Oms {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let met: PathSet = candidates(packet, paths).map(|path| path.id).collect();
+        let met: PathSet = eligible_paths(packet, paths).map(|path| path.id).collect();
         if met != self.known {
             self.known = met;
             self.deficits = [0.0; PathId::LIMIT];
         }
         let bytes = f64::from(packet.bytes);
         let bandwidth = |path: &PathView| preferred_bandwidth(path).bits_per_second().max(1) as f64;
-        let total: f64 = candidates(packet, paths).map(bandwidth).sum();
+        let total: f64 = eligible_paths(packet, paths).map(bandwidth).sum();
         // Deficits sum to zero, so at least one is not negative.
-        let id = candidates(packet, paths)
+        let id = eligible_paths(packet, paths)
             .filter(|path| self.deficits[path.id.index()] > -TOLERANCE_BYTES)
             .min_by_key(|path| path.preferred(transfer_cost(path, u64::from(packet.bytes))))?
             .id;
-        for path in candidates(packet, paths) {
+        for path in eligible_paths(packet, paths) {
             self.deficits[path.id.index()] += bandwidth(path) / total * bytes;
         }
         self.deficits[id.index()] -= bytes;

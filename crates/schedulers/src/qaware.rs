@@ -10,7 +10,7 @@
 //! per byte between departures while packets wait, which bursts do not distort. Before the first
 //! sample it is the controller's send rate.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, SchedulerEvent, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, SchedulerEvent, eligible_paths};
 use anabranch_core::{PathId, PathView};
 use anabranch_units::{Duration, Instant};
 
@@ -70,8 +70,8 @@ impl QAware {
 impl PathChoice for QAware {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         let bytes = u64::from(packet.bytes);
-        let least =
-            candidates(packet, paths).min_by_key(|path| path.preferred(self.cost(path, bytes)))?;
+        let least = eligible_paths(packet, paths)
+            .min_by_key(|path| path.preferred(self.cost(path, bytes)))?;
         Some(least.id)
     }
 

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use core::fmt::Debug;
 
 use anabranch_core::scheduler::{
-    Assignment, PacketKind, PacketView, Scheduler, SendQueue, candidates,
+    Assignment, PacketKind, PacketView, Scheduler, SendQueue, eligible_paths,
 };
 use anabranch_core::{PathId, PathSet, PathView, SessionView};
 use anabranch_units::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) fn with_room<'a>(
     paths: &'a [PathView],
 ) -> impl Iterator<Item = &'a PathView> + Clone {
     let bytes = u64::from(packet.bytes);
-    candidates(packet, paths).filter(move |path| path.sendable_bytes >= bytes)
+    eligible_paths(packet, paths).filter(move |path| path.sendable_bytes >= bytes)
 }
 
 /// Returns the smoothed round-trip time with the user's preference; 100 ms while unknown.

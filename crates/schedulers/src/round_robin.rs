@@ -6,7 +6,7 @@
 //!
 //! *Deviations*: retransmissions follow the session's rule, the path that delivers first.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler, eligible_paths};
 use anabranch_core::{PathId, PathView};
 use anabranch_units::Instant;
 
@@ -24,7 +24,7 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 
 impl PathChoice for RoundRobin {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let id = candidates(packet, paths)
+        let id = eligible_paths(packet, paths)
             .filter(|path| path.sendable_bytes >= u64::from(packet.bytes))
             .map(|path| path.id)
             .min_by_key(|id| (*id < self.next, *id))?;

@@ -81,13 +81,13 @@ pub(crate) enum Work {
     Adaptive(Box<Adaptive>),
 }
 
-/// The flows of a lane by their number: sessions and generators.
+/// The flows of a shard by their number: sessions and generators.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(Vec<Entry>);
 
 #[derive(Debug)]
 enum Entry {
-    /// A flow of another lane.
+    /// A flow of another shard.
     Elsewhere,
     Session(Box<Flow>),
     Generator(Box<Generator>),
@@ -98,7 +98,7 @@ impl Flows {
         self.0.len()
     }
 
-    /// Records that the next flow belongs to another lane.
+    /// Records that the next flow belongs to another shard.
     pub(crate) fn push_elsewhere(&mut self) {
         self.0.push(Entry::Elsewhere);
     }

@@ -12,7 +12,7 @@ use anabranch_units::{Duration, Instant};
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
 use self::inbound::{InboundLinks, LinkState};
-pub(crate) use self::traffic::{Datagram, Lanes, Traffic};
+pub(crate) use self::traffic::{Datagram, Shards, Traffic};
 use crate::event_queue::Alarm;
 use crate::groups::{Division, Group, MAX_GROUPS, Window};
 use crate::ids::{Direction, FlowId, LinkId, RouteId, Side};
@@ -197,9 +197,9 @@ impl Network {
         events.into_iter().flatten().min()
     }
 
-    /// Hands the packets that complete their routes in this window to their lanes. All of them are
+    /// Hands the packets that complete their routes in this window to their shards. All of them are
     /// known, as the window ends no later than [`Network::horizon`] allows.
-    pub(crate) fn deliver(&mut self, window: Window, lanes: &mut impl Lanes) {
+    pub(crate) fn deliver(&mut self, window: Window, shards: &mut impl Shards) {
         let Window {
             group,
             known_until,
@@ -215,7 +215,7 @@ impl Network {
                 let id = packet.id as u32;
                 let arrival = |flow, side| Arrival::new((at, link), id, flow, side, packet.ecn);
                 // The usual case, which does not need the record.
-                let (traffic, _) = lanes.of(FlowId(packet.flow));
+                let (traffic, _) = shards.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
                     traffic.arrivals.push(arrival(FlowId(packet.flow), side));
                     continue;
@@ -241,18 +241,18 @@ impl Network {
                     }
                 }
             }
-            self.settle(link, before, lanes);
+            self.settle(link, before, shards);
         }
     }
 
     /// Moves packets that a group has sent on, to the end of its window. The receiving group is at
     /// `peer_at`.
-    pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, lanes: &mut impl Lanes) {
+    pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, shards: &mut impl Shards) {
         let inbound = self.division.peer_of(window.group);
         let mut entries = std::mem::take(&mut self.inbound_links[inbound].entries);
-        lanes.for_each(|traffic| entries.record_all(&mut traffic.recorded));
+        shards.for_each(|traffic| entries.record_all(&mut traffic.recorded));
         for entry in entries.drain() {
-            self.relay(inbound, entry.at + Duration::from_nanos(1), lanes);
+            self.relay(inbound, entry.at + Duration::from_nanos(1), shards);
             let packet = Packet {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
@@ -261,64 +261,64 @@ impl Network {
                 id: u64::from(entry.id),
                 entered_at: entry.at,
             };
-            self.push(entry.at, entry.link, packet, lanes);
+            self.push(entry.at, entry.link, packet, shards);
         }
         self.inbound_links[inbound].entries = entries;
-        self.relay(inbound, window.before, lanes);
+        self.relay(inbound, window.before, shards);
         while let Some(link) = self.inbound_links[inbound].changed.pop() {
             self.links[link.index()].is_changed = false;
-            self.settle(link, peer_at, lanes);
+            self.settle(link, peer_at, shards);
         }
     }
 
     /// Passes packets that leave a link before `before` to the next link of their routes.
     #[inline]
-    fn relay(&mut self, inbound: Group, before: Instant, lanes: &mut impl Lanes) {
+    fn relay(&mut self, inbound: Group, before: Instant, shards: &mut impl Shards) {
         // This is called before every packet, and routes of one link never have relays.
         let next_at = self.inbound_links[inbound].relays.next_at();
         if next_at.is_some_and(|at| at < before) {
-            self.relay_due(inbound, before, lanes);
+            self.relay_due(inbound, before, shards);
         }
     }
 
     #[inline(never)]
-    fn relay_due(&mut self, inbound: Group, before: Instant, lanes: &mut impl Lanes) {
+    fn relay_due(&mut self, inbound: Group, before: Instant, shards: &mut impl Shards) {
         while let Some((at, link)) = self.inbound_links[inbound].relays.pop_before(before) {
             if !self.links[link.index()].alarm.ring(at) {
                 continue;
             }
             while let Some(packet) = self.links[link.index()].link.pop(at) {
-                let (traffic, _) = lanes.of(FlowId(packet.flow));
+                let (traffic, _) = shards.of(FlowId(packet.flow));
                 let packet_record = traffic.packet_record(&packet);
                 packet_record.hop += 1;
                 let route = &self.routes[packet_record.route.index()];
                 let next = route
                     .hop(packet_record.direction, packet_record.hop)
                     .expect("no route ends here");
-                self.push(at, next, packet, lanes);
+                self.push(at, next, packet, shards);
             }
-            self.settle(link, at, lanes);
+            self.settle(link, at, shards);
         }
     }
 
-    fn push(&mut self, now: Instant, link: LinkId, packet: Packet, lanes: &mut impl Lanes) {
+    fn push(&mut self, now: Instant, link: LinkId, packet: Packet, shards: &mut impl Shards) {
         let state = &mut self.links[link.index()];
         let result = state.link.push(now, packet);
         if !state.is_last {
-            self.settle(link, now, lanes);
+            self.settle(link, now, shards);
         } else if !std::mem::replace(&mut state.is_changed, true) {
             self.inbound_links[state.group].changed.push(link);
         }
         if let Err(dropped) = result {
-            self.lose(link, &dropped, lanes);
+            self.lose(link, &dropped, shards);
         }
     }
 
     /// Collects the packets that a link has dropped, and plans its next event, at `earliest` or
     /// later.
-    pub(crate) fn settle(&mut self, link: LinkId, earliest: Instant, lanes: &mut impl Lanes) {
+    pub(crate) fn settle(&mut self, link: LinkId, earliest: Instant, shards: &mut impl Shards) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
-            self.lose(link, &dropped, lanes);
+            self.lose(link, &dropped, shards);
         }
         let state = &mut self.links[link.index()];
         let inbound = &mut self.inbound_links[state.group];
@@ -326,8 +326,8 @@ impl Network {
     }
 
     #[cold]
-    fn lose(&mut self, link: LinkId, dropped: &Dropped, lanes: &mut impl Lanes) {
-        let (traffic, observer) = lanes.of(FlowId(dropped.packet.flow));
+    fn lose(&mut self, link: LinkId, dropped: &Dropped, shards: &mut impl Shards) {
+        let (traffic, observer) = shards.of(FlowId(dropped.packet.flow));
         let event = traffic.lose(dropped);
         observer.on_dropped(dropped.at, &event, link, dropped.cause);
     }

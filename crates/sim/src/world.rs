@@ -1,6 +1,6 @@
 //! The simulated world, and the loop that drives it.
 
-mod lane;
+mod shard;
 mod stream;
 mod threads;
 mod turn;
@@ -15,7 +15,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::adaptive_player::AdaptiveCounts;
 use anabranch_video::stored_player::StoredPlayerCounts;
 
-use self::lane::{Lane, Watched, lane_of};
+use self::shard::{ObservedShard, Shard, shard_of};
 use self::threads::{Here, Mover, with_helpers};
 use crate::application::Application;
 use crate::endpoint::Endpoint;
@@ -49,8 +49,8 @@ pub struct World {
     changed_links: Vec<LinkId>,
     flow_count: u32,
     limits: Limits,
-    /// The lanes; flows are assigned to them in turn.
-    lanes: Vec<Lane>,
+    /// The shards; flows are assigned to them in turn.
+    shards: Vec<Shard>,
 }
 
 /// Reasons for which something cannot be added to a [`World`].
@@ -99,39 +99,39 @@ impl World {
             changed_links: Vec::new(),
             flow_count: 0,
             limits: Limits::NONE,
-            lanes: vec![Lane::default()],
+            shards: vec![Shard::default()],
         }
     }
 
-    /// Sets the number of lanes. [`World::run_lanes_until`] advances each lane's share of the flows
-    /// on a thread of its own. The number does not change the result. A lane pays off from about
-    /// ten flows on.
+    /// Sets the number of shards. [`World::run_shards_until`] advances each shard's share of the
+    /// flows on a thread of its own. The number does not change the result. A shard pays off from
+    /// about ten flows on.
     ///
     /// # Panics
-    /// If flows have been added, or `lane_count` is zero.
-    pub fn set_lanes(&mut self, lane_count: usize) {
-        assert!(self.flow_count == 0, "flows have their lanes");
-        assert!(lane_count > 0, "flows need a lane");
-        self.lanes.resize_with(lane_count, Lane::default);
+    /// If flows have been added, or `shard_count` is zero.
+    pub fn set_shards(&mut self, shard_count: usize) {
+        assert!(self.flow_count == 0, "flows have their shards");
+        assert!(shard_count > 0, "flows need a shard");
+        self.shards.resize_with(shard_count, Shard::default);
     }
 
     /// Sets limits. The world stands still at one of them: [`World::reached_limit`].
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
-        for lane in &mut self.lanes {
-            lane.traffic.set_limits(limits);
+        for shard in &mut self.shards {
+            shard.traffic.set_limits(limits);
         }
     }
 
     /// Returns the limit that has stopped the world, if any.
     pub fn reached_limit(&self) -> Option<ReachedLimit> {
-        let traffics = self.lanes.iter().map(|lane| &lane.traffic);
+        let traffics = self.shards.iter().map(|shard| &shard.traffic);
         reached_limit(self.limits, traffics)
     }
 
-    /// Returns the number of a flow's lane, from zero.
-    pub fn lane_of(&self, flow: FlowId) -> usize {
-        lane_of(flow, self.lanes.len())
+    /// Returns the number of a flow's shard, from zero.
+    pub fn shard_of(&self, flow: FlowId) -> usize {
+        shard_of(flow, self.shards.len())
     }
 
     /// Adds one direction of a link. Its random stream depends on its name, not on its number.
@@ -202,7 +202,7 @@ impl World {
     ///
     /// # Panics
     /// If a route is not of this world, or the flow starts in the past; if its scheduler is
-    /// [`ORACLE`](crate::ORACLE) and there are several lanes.
+    /// [`ORACLE`](crate::ORACLE) and there are several shards.
     pub fn add_flow(&mut self, name: &str, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
             mut sender,
@@ -249,10 +249,10 @@ impl World {
             })
         };
         let ends = [end(sender, "sender")?, end(receiver, "receiver")?];
-        let has_one_lane = self.lanes.len() == 1;
+        let has_one_lane = self.shards.len() == 1;
         assert!(
             has_one_lane || truth.is_none(),
-            "an oracle requires a single lane"
+            "an oracle requires a single shard"
         );
         self.is_changed = true;
         self.lane_for(flow_id).flows.push(Flow {
@@ -291,8 +291,8 @@ impl World {
         let flow_id = self.next_flow_id();
         let seed = self.seed.derive(&format!("flow/{name}/generator"));
         self.is_changed = true;
-        let lane = self.lane_for(flow_id);
-        lane.flows.push_generator(Generator::new(config, seed));
+        let shard = self.lane_for(flow_id);
+        shard.flows.push_generator(Generator::new(config, seed));
         Ok(flow_id)
     }
 
@@ -300,16 +300,16 @@ impl World {
         FlowId(self.flow_count)
     }
 
-    /// Returns the lane of the next flow, and marks the flow as absent in the others.
-    fn lane_for(&mut self, flow: FlowId) -> &mut Lane {
-        let index = self.lane_of(flow);
+    /// Returns the shard of the next flow, and marks the flow as absent in the others.
+    fn lane_for(&mut self, flow: FlowId) -> &mut Shard {
+        let index = self.shard_of(flow);
         self.flow_count = flow.0.checked_add(1).expect("fewer than 2^32 flows");
-        for (other, lane) in self.lanes.iter_mut().enumerate() {
+        for (other, shard) in self.shards.iter_mut().enumerate() {
             if other != index {
-                lane.flows.push_elsewhere();
+                shard.flows.push_elsewhere();
             }
         }
-        &mut self.lanes[index]
+        &mut self.shards[index]
     }
 
     /// Runs all events that are due by `until`, that instant included. The observer receives the
@@ -317,51 +317,54 @@ impl World {
     /// alternate, but an effect is never reported before its cause.
     ///
     /// # Panics
-    /// If there are several lanes.
+    /// If there are several shards.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
-        let mut lanes = std::mem::take(&mut self.lanes);
-        let [lane] = &mut lanes[..] else {
-            panic!("lanes have an observer each");
+        let mut shards = std::mem::take(&mut self.shards);
+        let [shard] = &mut shards[..] else {
+            panic!("shards have an observer each");
         };
-        self.run(until, vec![Watched { lane, observer }], &mut Here);
-        self.lanes = lanes;
+        self.run(until, vec![ObservedShard { shard, observer }], &mut Here);
+        self.shards = shards;
     }
 
-    /// Runs [`World::run_until`] with one thread per lane. Each observer receives only the events
-    /// of its lane's flows, from one thread at a time.
+    /// Runs [`World::run_until`] with one thread per shard. Each observer receives only the events
+    /// of its shard's flows, from one thread at a time.
     ///
     /// # Panics
-    /// If there are not as many observers as lanes, or one of them panics.
-    pub fn run_lanes_until<O: Observer + Send>(&mut self, until: Instant, observers: &mut [O]) {
-        let lane_count = self.lanes.len();
-        assert!(observers.len() == lane_count, "lanes have an observer each");
-        let mut lanes = std::mem::take(&mut self.lanes);
-        let watched = lanes
+    /// If there are not as many observers as shards, or one of them panics.
+    pub fn run_shards_until<O: Observer + Send>(&mut self, until: Instant, observers: &mut [O]) {
+        let shard_count = self.shards.len();
+        assert!(
+            observers.len() == shard_count,
+            "shards have an observer each"
+        );
+        let mut shards = std::mem::take(&mut self.shards);
+        let watched = shards
             .iter_mut()
             .zip(observers)
-            .map(|(lane, observer)| Watched { lane, observer });
-        let watched: Vec<Watched<'_, O>> = watched.collect();
-        match lane_count {
+            .map(|(shard, observer)| ObservedShard { shard, observer });
+        let watched: Vec<ObservedShard<'_, O>> = watched.collect();
+        match shard_count {
             1 => self.run(until, watched, &mut Here),
-            _ => with_helpers(lane_count, |helpers| self.run(until, watched, helpers)),
+            _ => with_helpers(shard_count, |helpers| self.run(until, watched, helpers)),
         }
-        self.lanes = lanes;
+        self.shards = shards;
     }
 
     fn run<'a, O: Observer>(
         &mut self,
         until: Instant,
-        mut lanes: Vec<Watched<'a, O>>,
+        mut shards: Vec<ObservedShard<'a, O>>,
         mover: &mut impl Mover<'a, O>,
     ) {
         if std::mem::take(&mut self.is_changed) {
-            self.divide(&mut lanes);
+            self.divide(&mut shards);
             for link in std::mem::take(&mut self.changed_links) {
-                self.network.settle(link, self.now, &mut lanes);
+                self.network.settle(link, self.now, &mut shards);
             }
         }
-        while let Some(next_at) = self.next_at(&lanes).filter(|at| *at <= until) {
-            let traffics = lanes.iter().map(|watched| &watched.lane.traffic);
+        while let Some(next_at) = self.next_at(&shards).filter(|at| *at <= until) {
+            let traffics = shards.iter().map(|watched| &watched.shard.traffic);
             if reached_limit(self.limits, traffics).is_some() {
                 break;
             }
@@ -371,11 +374,11 @@ impl World {
                 let Some(window) = self.progress.advance(group, horizon, until) else {
                     continue;
                 };
-                self.network.deliver(window, &mut lanes);
+                self.network.deliver(window, &mut shards);
                 let sides = self.progress.division.sides_of(group);
-                mover.move_all(window, sides, &mut self.network, &mut lanes);
+                mover.move_all(window, sides, &mut self.network, &mut shards);
                 let peer_at = self.progress.reached(self.progress.division.peer_of(group));
-                self.network.carry(window, peer_at, &mut lanes);
+                self.network.carry(window, peer_at, &mut shards);
             }
         }
         self.progress.set(until);
@@ -393,9 +396,9 @@ impl World {
     }
 
     /// Chooses the ends that advance together.
-    fn divide<O>(&mut self, lanes: &mut [Watched<'_, O>]) {
+    fn divide<O>(&mut self, shards: &mut [ObservedShard<'_, O>]) {
         // Oracles look at links as they are at this very instant.
-        let mut flows = lanes.iter().map(|watched| &watched.lane.flows);
+        let mut flows = shards.iter().map(|watched| &watched.shard.flows);
         self.looks_ahead = !flows.clone().any(Flows::has_clairvoyant);
         let is_divisible = self.network.is_divisible() && !flows.any(Flows::has_successions);
         self.set_division(if is_divisible && self.looks_ahead {
@@ -407,8 +410,8 @@ impl World {
         if delays.all(|delay| delay.is_zero()) {
             self.set_division(Division::Together);
         }
-        for Watched { lane, .. } in lanes {
-            lane.divide(self.progress.division, &self.network);
+        for ObservedShard { shard, .. } in shards {
+            shard.divide(self.progress.division, &self.network);
         }
     }
 
@@ -417,10 +420,12 @@ impl World {
         self.progress.division = division;
     }
 
-    fn next_at<O>(&self, lanes: &[Watched<'_, O>]) -> Option<Instant> {
+    fn next_at<O>(&self, shards: &[ObservedShard<'_, O>]) -> Option<Instant> {
         let groups = self.progress.division.groups();
         let events = groups.flat_map(|group| {
-            let wakes = lanes.iter().map(move |watched| watched.lane.next_at(group));
+            let wakes = shards
+                .iter()
+                .map(move |watched| watched.shard.next_at(group));
             wakes.chain([self.network.next_at(group)]).flatten()
         });
         events.min()
@@ -433,21 +438,23 @@ impl World {
 
     /// Returns the hash of all events so far.
     pub fn trace_hash(&self) -> TraceHash {
-        let hashes = self.lanes.iter().map(|lane| lane.traffic.hash());
+        let hashes = self.shards.iter().map(|shard| shard.traffic.hash());
         hashes.fold(TraceHash::default(), TraceHash::plus)
     }
 
     /// Returns the numbers of datagrams of all flows and both directions.
     pub fn packet_counts(&self) -> PacketCounts {
-        let counts = self.lanes.iter().map(|lane| lane.traffic.counts());
+        let counts = self.shards.iter().map(|shard| shard.traffic.counts());
         counts.fold(PacketCounts::default(), PacketCounts::plus)
     }
 
     /// Returns the number of datagrams delivered from senders to receivers: the unit of the
     /// simulator's speed.
     pub fn data_packets_delivered(&self) -> u64 {
-        let lanes = self.lanes.iter();
-        lanes.map(|lane| lane.traffic.data_delivered_count()).sum()
+        let shards = self.shards.iter();
+        shards
+            .map(|shard| shard.traffic.data_delivered_count())
+            .sum()
     }
 
     /// Returns a link's counters up to now.
@@ -474,7 +481,7 @@ impl World {
     /// # Panics
     /// If the flow is not of this world.
     pub fn is_session(&self, flow: FlowId) -> bool {
-        self.lanes[self.lane_of(flow)].flows.is_session(flow)
+        self.shards[self.shard_of(flow)].flows.is_session(flow)
     }
 
     /// Returns the view of its paths that a flow's sender has, by path number.
@@ -483,8 +490,8 @@ impl World {
     /// If the flow is not of this world, or no session.
     pub fn sender_paths(&mut self, flow: FlowId) -> Vec<PathView> {
         let now = self.now;
-        let lane = self.lane_of(flow);
-        self.lanes[lane].flows[flow.index()]
+        let shard = self.shard_of(flow);
+        self.shards[shard].flows[flow.index()]
             .end(Side::Sender)
             .endpoint
             .paths(now)
@@ -563,7 +570,7 @@ impl World {
     }
 
     fn flow(&self, flow: FlowId) -> &Flow {
-        &self.lanes[self.lane_of(flow)].flows[flow.index()]
+        &self.shards[self.shard_of(flow)].flows[flow.index()]
     }
 
     fn sender(&self, flow: FlowId) -> &Endpoint {

@@ -17,7 +17,7 @@ const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
 
 /// Counters of the observed events.
 #[derive(Debug, Default)]
-struct Tally {
+struct Counters {
     sent: u64,
     delivered: u64,
     delivered_bytes: u64,
@@ -28,7 +28,7 @@ struct Tally {
     frames_complete: u64,
 }
 
-impl Observer for Tally {
+impl Observer for Counters {
     fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {
         self.sent += 1;
     }
@@ -134,17 +134,19 @@ fn below_the_links_rate_every_delay_is_serialization_plus_propagation() {
             fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]),
         )
         .unwrap();
-    let mut tally = Tally::default();
-    world.run_until(Instant::from_secs(20), &mut tally);
-    assert!(tally.delays.len() > 900, "{}", tally.delays.len());
-    for (size_bytes, delay) in &tally.delays {
+    let mut counters = Counters::default();
+    world.run_until(Instant::from_secs(20), &mut counters);
+    assert!(counters.delays.len() > 900, "{}", counters.delays.len());
+    for (size_bytes, delay) in &counters.delays {
         let serialization = [2, 4].map(|megabits| {
             DataRate::from_megabits_per_second(megabits).time_for(u64::from(*size_bytes))
         });
         let exact = serialization.into_iter().sum::<Duration>() + Duration::from_millis(45);
         assert_eq!(*delay, exact, "{size_bytes} bytes");
     }
-    assert!(tally.frames_complete >= 495 && tally.frames_complete <= tally.frames_captured);
+    assert!(
+        counters.frames_complete >= 495 && counters.frames_complete <= counters.frames_captured
+    );
 }
 
 #[test]
@@ -178,8 +180,8 @@ fn at_twice_the_links_rate_it_is_full_and_half_is_lost() {
         vec![path(route)],
     );
     world.add_flow("flow", flow).unwrap();
-    let mut tally = Tally::default();
-    world.run_until(Instant::from_secs(60), &mut tally);
+    let mut counters = Counters::default();
+    world.run_until(Instant::from_secs(60), &mut counters);
     let statistics = world.link_statistics(up);
     assert!(
         statistics.utilisation() > 0.995,
@@ -189,7 +191,7 @@ fn at_twice_the_links_rate_it_is_full_and_half_is_lost() {
     let passed = statistics.delivered_bytes as f64 / statistics.offered_bytes as f64;
     assert!((passed - 0.5).abs() < 0.005, "{passed}");
     // The last packets saw a full queue of 300 ms, up to one packet's room.
-    let (_, delay) = tally.delays.last().unwrap();
+    let (_, delay) = counters.delays.last().unwrap();
     assert!((295.0..=310.5).contains(&delay.as_millis_f64()), "{delay}");
 }
 
@@ -209,13 +211,13 @@ fn what_is_sent_is_delivered_dropped_or_in_flight() {
     world
         .add_flow("flow", fixed_flow(MEGABIT, PaddingPolicy::Always, paths))
         .unwrap();
-    let mut tally = Tally::default();
+    let mut counters = Counters::default();
     for second in 1..=10 {
-        world.run_until(Instant::from_secs(second), &mut tally);
+        world.run_until(Instant::from_secs(second), &mut counters);
         let counts = world.packet_counts();
         assert_eq!(
             (counts.sent, counts.delivered, counts.dropped),
-            (tally.sent, tally.delivered, tally.dropped)
+            (counters.sent, counters.delivered, counters.dropped)
         );
         let links = [up, other, back].map(|link| world.link_statistics(link));
         let held: u64 = links.iter().map(|link| link.held_packets).sum();
@@ -231,7 +233,7 @@ fn what_is_sent_is_delivered_dropped_or_in_flight() {
             "after {second} s"
         );
     }
-    assert!(tally.dropped > 100, "{}", tally.dropped);
+    assert!(counters.dropped > 100, "{}", counters.dropped);
 }
 
 #[test]
@@ -318,14 +320,14 @@ fn two_flows(
         world.add_flow(name, flow).unwrap();
     }
     prepare(&mut world, near);
-    let mut tally = Tally::default();
+    let mut counters = Counters::default();
     let mut now = Instant::ZERO;
     while now < Instant::from_secs(10) {
         now += step;
-        world.run_until(now, &mut tally);
+        world.run_until(now, &mut counters);
     }
-    tally.delays.sort();
-    (tally.delays, world.trace_hash())
+    counters.delays.sort();
+    (counters.delays, world.trace_hash())
 }
 
 #[test]
@@ -393,20 +395,24 @@ fn a_generator_takes_its_share_of_a_link_and_nobody_answers() {
     };
     let flow = world.add_generator("flow", config).unwrap();
     assert!(!world.is_session(flow));
-    let mut tally = Tally::default();
-    world.run_until(Instant::from_secs(12), &mut tally);
+    let mut counters = Counters::default();
+    world.run_until(Instant::from_secs(12), &mut counters);
     // 12 kbit every 24 ms, and none of them waits: 12 ms on the link and 50 ms after it.
-    assert_eq!((tally.sent, tally.dropped), (501, 0));
+    assert_eq!((counters.sent, counters.dropped), (501, 0));
     assert!(
-        tally
+        counters
             .delays
             .iter()
             .all(|delay| *delay == (1_500, Duration::from_millis(62)))
     );
-    world.run_until(Instant::from_secs(30), &mut tally);
+    world.run_until(Instant::from_secs(30), &mut counters);
     // Twice the rate for 6 s: half of 1000 packets are lost, except those in the queue.
-    assert_eq!(tally.sent, 1_500);
-    assert!((485..=495).contains(&tally.dropped), "{}", tally.dropped);
-    assert_eq!(tally.sent, tally.delivered + tally.dropped);
+    assert_eq!(counters.sent, 1_500);
+    assert!(
+        (485..=495).contains(&counters.dropped),
+        "{}",
+        counters.dropped
+    );
+    assert_eq!(counters.sent, counters.delivered + counters.dropped);
     assert_eq!(world.link_statistics(back).offered_packets, 0);
 }

@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use anabranch_units::{Duration, Instant, Limiter, Limits, Place, Rate, Right, gives_way};
+use anabranch_units::{Duration, Instant, Limiter, Limits, Occupant, Rate, Right, evicted};
 
 use crate::connection::{CloseReason, Connection, SendError};
 use crate::cookie::Cookies;
@@ -300,7 +300,7 @@ impl Listener {
     fn make_room(
         &mut self,
         now: Instant,
-        newcomer: &Place<ConnectionId, Instant>,
+        newcomer: &Occupant<ConnectionId, Instant>,
     ) -> Result<(), Rejection> {
         if self.peers.len() < MAX_CONNECTIONS {
             return Ok(());
@@ -309,7 +309,7 @@ impl Listener {
         let places: Vec<_> = peers
             .map(|(&id, peer)| place(id, peer.origin, &peer.connection))
             .collect();
-        let given_up = gives_way(&places, newcomer, |_| true).ok_or(Rejection::Resource)?;
+        let given_up = evicted(&places, newcomer, |_| true).ok_or(Rejection::Resource)?;
         if let Some(peer) = self.peers.get_mut(&given_up) {
             peer.connection.close(now);
         }
@@ -426,8 +426,8 @@ fn place(
     id: ConnectionId,
     address: IpAddr,
     connection: &Connection,
-) -> Place<ConnectionId, Instant> {
-    Place {
+) -> Occupant<ConnectionId, Instant> {
+    Occupant {
         id,
         address,
         right: match (connection.keeps_place(), connection.is_encrypted()) {

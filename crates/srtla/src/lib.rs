@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `wire.rs` | the few fields that a receiver reads, and its answers as bytes |
 //! | `names.rs` | names of groups, which prove their senders' addresses before anything is kept |
-//! | `places.rs` | the number of groups, and which one gives way to another |
+//! | `group_limits.rs` | the number of groups, and which one gives way to another |
 //! | `receiver.rs` | groups of links: registration, acknowledgements, timeouts |
 //!
 //! The protocol has no specification. This crate follows its implementations: BELABOX/srtla (the
@@ -23,15 +23,15 @@
 //! 32 bytes, groups that were not accepted give way to new ones) and irlserver/srtla_send
 //! (keepalives of 10 and 38 bytes).
 
+mod group_limits;
 mod names;
-mod places;
 mod receiver;
 mod sender;
 mod srt;
 mod wire;
 
+pub use group_limits::{GroupId, MAX_GROUPS, MAX_GROUPS_OF_NETWORK};
 pub use names::SECRET_BYTES;
-pub use places::{GroupId, MAX_GROUPS, MAX_GROUPS_OF_NETWORK};
 pub use receiver::{Event, LinkSummary, MAX_LINKS, Receiver, Taken};
 pub use sender::{
     LinkCounters, LinkId, LinkOptions, LinkReport, LinkState, Sender, SenderCounters, SenderEvent,

@@ -3,10 +3,10 @@
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_units::{Duration, Instant, Limiter, Place, Right};
+use anabranch_units::{Duration, Instant, Limiter, Occupant, Right};
 
+use crate::group_limits::{self, FOUNDINGS, GroupId, GroupOccupant, MAX_GROUPS};
 use crate::names::{Names, SECRET_BYTES};
-use crate::places::{self, FOUNDINGS, GroupId, GroupPlace, MAX_GROUPS};
 use crate::wire::{self, ACKED_AT_ONCE, Id, Message, SenderInfo};
 
 /// Maximum number of links of a sender.
@@ -220,13 +220,13 @@ impl Receiver {
         let address = self.names.address(now, id)?;
         let groups = self.groups.iter();
         let places: Vec<_> = groups.map(|(&id, group)| group.place(id, now)).collect();
-        let newcomer = Place {
+        let newcomer = Occupant {
             id: GroupId(self.next_id),
             address,
             right: Right::Stranger,
             used_at: now,
         };
-        let given_up = places::given_up(&places, &newcomer).ok()?;
+        let given_up = group_limits::given_up(&places, &newcomer).ok()?;
         if !self.foundings.admit(now, address) {
             return None;
         }
@@ -329,13 +329,13 @@ impl Group {
         links.find(|link| link.summary.address == address)
     }
 
-    fn place(&self, id: GroupId, now: Instant) -> GroupPlace {
+    fn place(&self, id: GroupId, now: Instant) -> GroupOccupant {
         let right = if self.is_accepted(now) {
             Right::Kept
         } else {
             Right::Stranger
         };
-        Place {
+        Occupant {
             id,
             address: self.address,
             right,

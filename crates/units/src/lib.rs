@@ -6,12 +6,12 @@
 
 mod bytes;
 mod ecn;
+mod eviction;
 mod importance;
 mod limiter;
 mod names;
 mod network;
 mod percentile;
-mod places;
 mod punctuality;
 mod quantity;
 mod rate;
@@ -22,12 +22,12 @@ mod time;
 
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
+pub use eviction::{Occupant, Right, evicted};
 pub use importance::Importance;
 pub use limiter::{Bucket, Limiter, Limits, Rate};
 pub use names::{known_names, nearest_name};
 pub use network::Network;
 pub use percentile::{median, percentile, percentile_place};
-pub use places::{Place, Right, gives_way};
 pub use punctuality::{Lateness, Punctuality};
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;

@@ -65,7 +65,7 @@ pub struct Bucket {
 }
 
 impl Limiter {
-    /// Creates the limiter of a door at which nobody has been yet.
+    /// Creates a limiter that has seen nobody yet.
     pub fn new(limits: Limits) -> Self {
         Limiter {
             limits,

@@ -95,7 +95,7 @@ impl ArrivalTimes {
     /// Returns as few runs as an error of `tolerance` allows.
     fn runs_within(tolerance: Duration, arrivals: &[(u64, Instant)]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
-        let mut door = Door::default();
+        let mut door = SwingingDoor::default();
         let mut last_at = Instant::ZERO;
         for &(count, at) in arrivals.iter().filter(|(count, _)| *count > 0) {
             // Times on the wire never go back.
@@ -113,7 +113,7 @@ impl ArrivalTimes {
                         packet_count: count,
                         ..Run::default()
                     });
-                    door = Door::opened(at, count, tolerance);
+                    door = SwingingDoor::opened(at, count, tolerance);
                 }
             }
             last_at = at;
@@ -229,7 +229,7 @@ const MAX_VARINT_LEN: usize = 5;
 /// Slopes of the lines from a run's first packet that pass all others within the tolerance: the
 /// "swinging door" of Bristol (1990).
 #[derive(Clone, Copy, Debug, Default)]
-struct Door {
+struct SwingingDoor {
     from: Instant,
     /// Packets behind the first.
     packets: u64,
@@ -238,10 +238,10 @@ struct Door {
     most: f64,
 }
 
-impl Door {
+impl SwingingDoor {
     /// Returns the door of a run whose first `count` packets arrived at `from`.
     fn opened(from: Instant, count: u64, tolerance: Duration) -> Self {
-        let mut door = Door {
+        let mut door = SwingingDoor {
             from,
             packets: 0,
             least: 0.0,

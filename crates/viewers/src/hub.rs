@@ -79,7 +79,7 @@ pub struct Offered {
 
 /// Appearance of a stream to viewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct StreamInfo {
     /// Its format.
     pub format: Format,
 }
@@ -108,9 +108,9 @@ enum Command {
         wants_sound: bool,
         reply: Reply<Film>,
     },
-    Look {
+    StreamInfo {
         stream: String,
-        reply: Reply<Look>,
+        reply: Reply<StreamInfo>,
     },
 }
 
@@ -210,8 +210,9 @@ impl Hub {
     ///
     /// # Errors
     /// There is no such stream.
-    pub async fn look(&self, stream: String) -> Result<Look, Refusal> {
-        self.ask(|reply| Command::Look { stream, reply }).await
+    pub async fn describe(&self, stream: String) -> Result<StreamInfo, Refusal> {
+        self.ask(|reply| Command::StreamInfo { stream, reply })
+            .await
     }
 
     async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
@@ -350,10 +351,10 @@ fn obey(command: Command, now: Instant, stage: &mut Stage, sockets: &mut Sockets
         } => {
             let _ = reply.send(stage.film(&stream, wants_sound));
         }
-        Command::Look { stream, reply } => {
+        Command::StreamInfo { stream, reply } => {
             let format = stage.format(&stream).cloned();
-            let look = format.map(|format| Look { format });
-            let _ = reply.send(look.ok_or(Refusal::NoStream));
+            let info = format.map(|format| StreamInfo { format });
+            let _ = reply.send(info.ok_or(Refusal::NoStream));
         }
     }
 }

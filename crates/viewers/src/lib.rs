@@ -24,6 +24,6 @@ mod stage;
 #[cfg(feature = "webrtc")]
 pub mod webrtc;
 
-pub use hub::{Feed, Film, Hub, Look, Offered, Way};
+pub use hub::{Feed, Film, Hub, Offered, StreamInfo, Way};
 pub use refusal::{Refusal, check_film, check_webrtc};
 pub use sound::Sound;

@@ -1,7 +1,7 @@
 //! Reports and files of whole runs.
 
 use anabranch_lab::trace::CsvTexts;
-use anabranch_lab::{Report, TraceOptions, Watched, json, plot_texts, report as report_of};
+use anabranch_lab::{Report, RunHooks, TraceOptions, json, plot_texts, report as report_of};
 use serde_json::{Value, json};
 
 use crate::live::Planned;
@@ -9,14 +9,14 @@ use crate::request::{Experiment, Export, Failure};
 
 /// Returns the report of a run.
 pub(crate) fn report(experiment: &Experiment) -> Result<Value, Failure> {
-    Ok(json!(run(experiment, Watched::default())?))
+    Ok(json!(run(experiment, RunHooks::default())?))
 }
 
 /// Returns the files of a run: names and texts.
 pub(crate) fn export(experiment: &Experiment, what: Export) -> Result<Value, Failure> {
     let files = match what {
         Export::Json => {
-            let report = run(experiment, Watched::default())?;
+            let report = run(experiment, RunHooks::default())?;
             vec![("report.json", json(&report))]
         }
         Export::Csv => texts(experiment)?,
@@ -33,15 +33,15 @@ pub(crate) fn export(experiment: &Experiment, what: Export) -> Result<Value, Fai
 
 fn texts(experiment: &Experiment) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut texts = CsvTexts::new(TraceOptions::default());
-    let watched = Watched {
+    let hooks = RunHooks {
         sink: Some(&mut texts),
-        ..Watched::default()
+        ..RunHooks::default()
     };
-    run(experiment, watched)?;
+    run(experiment, hooks)?;
     Ok(texts.into_texts())
 }
 
-fn run(experiment: &Experiment, watched: Watched<'_>) -> Result<Report, Failure> {
-    let (scenario, outcome) = Planned::new(experiment, watched)?.finish()?;
+fn run(experiment: &Experiment, hooks: RunHooks<'_>) -> Result<Report, Failure> {
+    let (scenario, outcome) = Planned::new(experiment, hooks)?.finish()?;
     Ok(report_of(&scenario, &[outcome]))
 }

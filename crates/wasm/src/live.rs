@@ -1,6 +1,6 @@
 //! Live runs: a page advances them and changes their links.
 
-use anabranch_lab::{LiveRun, Outcome, Scenario, Watched};
+use anabranch_lab::{LiveRun, Outcome, RunHooks, Scenario};
 use anabranch_sim::Observer;
 use anabranch_units::Instant;
 
@@ -21,10 +21,10 @@ pub(crate) struct Planned<'a> {
 impl<'a> Planned<'a> {
     pub(crate) fn new(
         experiment: &Experiment,
-        watched: Watched<'a>,
+        hooks: RunHooks<'a>,
     ) -> Result<Planned<'a>, Failure> {
         let scenario = experiment.scenario()?;
-        let run = LiveRun::new(&scenario, experiment.seed, watched).map_err(Failure::of)?;
+        let run = LiveRun::new(&scenario, experiment.seed, hooks).map_err(Failure::of)?;
         let mut changes = experiment.changes();
         changes.reverse();
         Ok(Planned {
@@ -73,7 +73,7 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn start(experiment: &Experiment) -> Result<Live, Failure> {
-        let planned = Planned::new(experiment, Watched::default())?;
+        let planned = Planned::new(experiment, RunHooks::default())?;
         let summary = Summary::of(planned.scenario());
         Ok(Live {
             picture: Picture::new(&summary),

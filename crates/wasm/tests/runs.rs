@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::{Scenario, Watched, run_watched};
+use anabranch_lab::{RunHooks, Scenario, run_with};
 use anabranch_wasm::Playground;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ fn whole_runs_have_the_hashes_of_the_program() {
     let playground = &mut Playground::default();
     for name in NAMES {
         let scenario = Scenario::load(&path(name), &[]).unwrap();
-        let outcome = run_watched(&scenario, 2, Watched::default(), &|_| {
+        let outcome = run_with(&scenario, 2, RunHooks::default(), &|_| {
             std::ops::ControlFlow::Continue(())
         })
         .unwrap();
@@ -215,7 +215,7 @@ fn controllers_and_schedulers_can_be_chosen() {
     let settings = ["flows.0.controller=cubic", "flows.0.scheduler=round-robin"];
     let scenario = Scenario::load(&path, &settings.map(str::to_owned)).unwrap();
     let go_on = |_| std::ops::ControlFlow::Continue(());
-    let outcome = run_watched(&scenario, 2, Watched::default(), &go_on).unwrap();
+    let outcome = run_with(&scenario, 2, RunHooks::default(), &go_on).unwrap();
     assert_eq!(
         report["runs"][0]["trace_hash"],
         outcome.trace_hash.to_string()

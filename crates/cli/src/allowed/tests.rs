@@ -32,7 +32,7 @@ fn names_have_limits_and_keys_that_share_them() {
     let keys = [key(), key(), key()];
     let list = |texts: &[String]| {
         let all = texts.iter().map(|text| text.parse().unwrap()).collect();
-        AllowList::new(Door::Recv, all, None)
+        AllowList::new(ListenCommand::Recv, all, None)
     };
     let bare: Allowed = format!("{},max=8Mbit/s", keys[0]).parse().unwrap();
     let max = Some(DataRate::from_megabits_per_second(8));
@@ -49,11 +49,11 @@ fn names_have_limits_and_keys_that_share_them() {
         streams: Some(2),
     };
     assert_eq!(crew.limits_of(&name), limits);
-    let places = Places {
+    let limit = SessionLimit {
         peers: keys.to_vec(),
         max_sessions: 2,
     };
-    assert_eq!(crew.places(), [places]);
+    assert_eq!(crew.session_limits(), [limit]);
     for wrong in [
         "max=0",
         "max=fast",
@@ -77,7 +77,7 @@ fn names_have_limits_and_keys_that_share_them() {
         assert!(error.contains(part), "{error}");
     }
     let alone = list(&[format!("{a}=crew"), format!("{b}=roof")]).unwrap();
-    assert_eq!(alone.places(), []);
+    assert_eq!(alone.session_limits(), []);
     let line = of_line(&format!("{a} crew max=8Mbit/s streams=2")).unwrap();
     assert_eq!(line.limits, limits);
 }
@@ -90,7 +90,7 @@ fn a_thousand_keys_of_one_name_are_read_at_once() {
         .collect();
     let clock = Clock::start();
     let all = of_file("file", &text).unwrap();
-    check(Door::Recv, &all).unwrap();
+    check(ListenCommand::Recv, &all).unwrap();
     let took = clock.now().saturating_since(Instant::ZERO);
     assert!(took < Duration::from_secs(1), "{took}");
 }
@@ -110,16 +110,16 @@ fn rules_are_of_a_key_and_each_command_has_its_own_limits() {
     );
     let line = of_line(&format!("{key} van connect=10.0.0.0/8:*")).unwrap();
     assert_eq!(line.connect.map(|rules| rules.len()), Some(1));
-    for (door, limit, is_known) in [
-        (Door::Serve, "connect=a.b:22", true),
-        (Door::Recv, "connect=a.b:22", false),
-        (Door::Serve, "max=8Mbit/s", false),
-        (Door::Recv, "max=8Mbit/s", true),
-        (Door::Serve, "streams=1", true),
+    for (command, limit, is_known) in [
+        (ListenCommand::Serve, "connect=a.b:22", true),
+        (ListenCommand::Recv, "connect=a.b:22", false),
+        (ListenCommand::Serve, "max=8Mbit/s", false),
+        (ListenCommand::Recv, "max=8Mbit/s", true),
+        (ListenCommand::Serve, "streams=1", true),
     ] {
         let allowed = format!("{key}=van,{limit}").parse().unwrap();
-        let list = AllowList::new(door, vec![allowed], None);
-        assert_eq!(list.is_ok(), is_known, "{door:?} {limit}");
+        let list = AllowList::new(command, vec![allowed], None);
+        assert_eq!(list.is_ok(), is_known, "{command:?} {limit}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_file_is_read_again_when_it_changes_and_kept_when_it_is_wrong() {
     };
     write(&format!("# who\n{}  front # the first\n\n", keys[0]), 1);
     let fixed = vec![format!("{}=roof", keys[1]).parse().unwrap()];
-    let mut list = AllowList::new(Door::Recv, fixed, Some(&path)).unwrap();
+    let mut list = AllowList::new(ListenCommand::Recv, fixed, Some(&path)).unwrap();
     assert_eq!(list.keys(), [keys[1], keys[0]]);
     assert_eq!(list.name_of(&keys[0]).as_str(), "front");
     assert!(!list.refresh().unwrap());
@@ -159,7 +159,7 @@ fn a_key_that_is_added_is_in_the_file_and_let_in_even_if_it_cannot_be_written() 
     let path = folder.path().join("senders");
     let keys = [key(), key(), key()];
     std::fs::write(&path, format!("{} front", keys[0])).unwrap();
-    let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
+    let mut list = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap();
     assert_eq!(list.add(keys[1], None).unwrap(), path);
     assert_eq!(list.keys(), keys[..2]);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -182,7 +182,7 @@ fn a_file_that_is_being_written_lets_go_of_nobody() {
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     };
     write("");
-    let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
+    let mut list = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap();
     assert_eq!(list.keys(), [], "one may begin without senders");
     write(&format!("{} front", keys[0]));
     assert!(list.refresh().unwrap());
@@ -205,10 +205,10 @@ fn a_file_that_others_may_write_lets_nobody_in() {
     std::fs::write(&path, format!("{} front", keys[0])).unwrap();
     let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     mode(0o666);
-    let error = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap_err();
+    let error = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap_err();
     assert!(format!("{error:#}").contains("chmod go-w"), "{error:#}");
     mode(0o600);
-    let mut list = AllowList::new(Door::Recv, Vec::new(), Some(&path)).unwrap();
+    let mut list = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap();
     std::fs::write(&path, format!("{} front\n{} roof", keys[0], keys[1])).unwrap();
     mode(0o622);
     assert!(list.refresh().is_err());

@@ -2,7 +2,7 @@
 
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
-use anabranch_observe::Look;
+use anabranch_observe::StreamSnapshot;
 use anabranch_observe::names::state_name;
 use anabranch_observe::sampler::Sampler;
 use anabranch_observe::status::Status;
@@ -117,7 +117,7 @@ impl<'a> Monitor<'a> {
             received.bytes = path.counters.received_bytes;
             received.media_bytes = path.counters.received_media_bytes;
         }
-        let look = Look {
+        let look = StreamSnapshot {
             name: STREAM.to_owned(),
             path_names: names(),
             snapshot: sender.clone(),

@@ -7,8 +7,8 @@ use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::print;
 use anabranch_units::Duration;
 
-use super::door::{Door, OpenDoor};
 use super::invitation::Invitation;
+use super::running_program::{Announcement, RunningProgram};
 use super::{LASTS, PairArguments};
 use crate::allowed::{AllowList, StreamName};
 
@@ -63,7 +63,7 @@ struct Offered {
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     list: Option<PathBuf>,
-    door: Option<OpenDoor>,
+    program: Option<Announcement>,
     offered: Vec<Offered>,
     /// Files that could not be read, which are reported once.
     unread: Vec<PathBuf>,
@@ -71,10 +71,10 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// Opens the desk of a program with this list of peers, if it has one.
-    pub(crate) fn open(list: Option<&Path>, door: &Door) -> Desk {
-        let opened = list.map(|list| door.open(list));
-        let door = match opened {
-            Some(Ok(Some(door))) => Some(door),
+    pub(crate) fn open(list: Option<&Path>, program: &RunningProgram) -> Desk {
+        let opened = list.map(|list| program.open(list));
+        let program = match opened {
+            Some(Ok(Some(program))) => Some(program),
             Some(Ok(None)) => {
                 print::note("another program with this list adds the senders of `anabranch pair`");
                 None
@@ -84,7 +84,7 @@ impl Desk {
         };
         Desk {
             list: list.map(Path::to_owned),
-            door,
+            program,
             ..Desk::default()
         }
     }
@@ -103,7 +103,7 @@ impl Desk {
 
     /// Takes new invitations, and the codes back whose files are gone.
     pub(crate) fn look(&mut self, end: &dyn Pairs) {
-        let (Some(list), Some(_)) = (&self.list, &self.door) else {
+        let (Some(list), Some(_)) = (&self.list, &self.program) else {
             return;
         };
         let files = Invitation::files(list);
@@ -205,7 +205,7 @@ mod tests {
     use anabranch_secure::SecretKey;
 
     use super::*;
-    use crate::allowed::Door as Side;
+    use crate::allowed::ListenCommand as Side;
 
     /// An end that keeps its codes, and whose outcomes the test sets.
     #[derive(Default)]
@@ -234,13 +234,13 @@ mod tests {
         let list = folder.path().join("senders");
         fs::write(&list, "# the list\n").unwrap();
         let mut allowed = AllowList::new(Side::Recv, Vec::new(), Some(&list)).unwrap();
-        let door = Door {
+        let program = RunningProgram {
             command: "recv".to_owned(),
             key: SecretKey::generate().public_key(),
             local: "127.0.0.1:7000".parse().unwrap(),
             outside: String::new(),
         };
-        let mut desk = Desk::open(Some(&list), &door);
+        let mut desk = Desk::open(Some(&list), &program);
         let end = End::default();
         let lasts = Duration::from_secs(60);
         let roof = Invitation::new(Some("roof".parse().unwrap()), lasts);

@@ -10,7 +10,7 @@ use anabranch_units::Duration;
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 
-use super::door::beside;
+use super::running_program::beside;
 use crate::allowed::StreamName;
 use crate::system;
 

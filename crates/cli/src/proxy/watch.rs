@@ -8,7 +8,7 @@ use anabranch_net::SessionKind;
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
 use anabranch_observe::names::cargo_name;
 use anabranch_observe::service;
-use anabranch_observe::{Look, Observation, Opened};
+use anabranch_observe::{Observation, Opened, StreamSnapshot};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_tunnel::udp::FlowMeter;
@@ -21,7 +21,7 @@ use crate::slowness::Slowness;
 use crate::summary::{self, Meter};
 
 /// Time between checks.
-const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// A client of the proxy.
 pub(super) enum Client {
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Returns a function that takes snapshots as long as the client exists.
-    pub(super) fn looks(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send + Sync> {
+    pub(super) fn snapshots(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send + Sync> {
         match self {
             Client::Streams(client) => {
                 let client = Arc::downgrade(client);
@@ -83,7 +83,7 @@ impl Client {
 }
 
 /// A client with its reported state.
-struct Watched {
+struct WatchedClient {
     client: Client,
     events: Events,
     path_reports: PathReports,
@@ -101,7 +101,7 @@ pub(super) struct Watch {
     clock: Clock,
     stats: Option<Duration>,
     slowness: Slowness,
-    all: Vec<Watched>,
+    all: Vec<WatchedClient>,
 }
 
 impl Watch {
@@ -126,7 +126,7 @@ impl Watch {
     }
 
     pub(super) fn add(&mut self, client: Client, events: Events) {
-        self.all.push(Watched {
+        self.all.push(WatchedClient {
             client,
             events,
             path_reports: PathReports::default(),
@@ -138,18 +138,18 @@ impl Watch {
 
     /// Starts the observation of all clients that were added.
     pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
-        let looks = self.all.iter().map(|watched| {
+        let snapshots = self.all.iter().map(|watched| {
             let name = cargo_name(watched.client.session_kind());
             (
                 name,
-                watched.client.looks(),
+                watched.client.snapshots(),
                 watched.client.meters().to_vec(),
             )
         });
-        let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
+        let (snapshots, path_names): (Vec<_>, _) = (snapshots.collect(), self.names.clone());
         self.observation = Some(observed.start("proxy", self.clock, move || {
-            let looks = looks.iter().filter_map(|(name, look, meters)| {
-                Some(Look {
+            let snapshots = snapshots.iter().filter_map(|(name, look, meters)| {
+                Some(StreamSnapshot {
                     name: (*name).to_owned(),
                     path_names: path_names.clone(),
                     snapshot: look()?,
@@ -157,7 +157,7 @@ impl Watch {
                     flows: meters.iter().map(flow).collect(),
                 })
             });
-            looks.collect()
+            snapshots.collect()
         })?);
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Watch {
             let waited_for = self.all.iter().position(|watched| watched.ended.is_none());
             for index in 0..self.all.len() {
                 let patience = if waited_for == Some(index) {
-                    LOOK_INTERVAL
+                    POLL_INTERVAL
                 } else {
                     StdDuration::ZERO
                 };

@@ -180,12 +180,12 @@ mod tests {
     use anabranch_secure::SecretKey;
 
     use super::*;
-    use crate::allowed::Door;
+    use crate::allowed::ListenCommand;
 
     fn list(limits: &str) -> AllowList {
         let key = SecretKey::generate().public_key();
         let allowed = format!("{key}=crew{limits}").parse().unwrap();
-        AllowList::new(Door::Recv, vec![allowed], None).unwrap()
+        AllowList::new(ListenCommand::Recv, vec![allowed], None).unwrap()
     }
 
     fn share(allowances: &Allowances) -> Share {

@@ -8,7 +8,7 @@ use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
-use super::Studio;
+use super::ReceivedStreams;
 use crate::link::Link;
 
 /// Time after which a relay that has not answered is worth a warning.
@@ -48,7 +48,7 @@ pub(super) fn access(link: &Link) -> anyhow::Result<RelayAccess> {
     })
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Prints changes of the registration at the relay.
     pub(super) fn watch_relay(&mut self, now: Instant) {
         self.warn_of_silent_relay(now);

@@ -18,7 +18,7 @@ use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::Studio;
+use super::ReceivedStreams;
 use super::outputs::Outputs;
 use super::steering::Steering;
 use crate::allowed::StreamName;
@@ -160,7 +160,7 @@ fn addable(text: &str) -> Result<OutputName, Refused> {
     Ok(name)
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Answers the requests that wait, and lets senders in again whose time is over.
     pub(super) fn follow_orders(&mut self, now: Instant) {
         self.hear_answers(now);

@@ -5,9 +5,9 @@ use std::thread::JoinHandle;
 use anabranch_net::Clock;
 use anabranch_observe::service;
 
-use super::{LOOK_INTERVAL, Studio};
+use super::{POLL_INTERVAL, ReceivedStreams};
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Waits until all streams have written their frames, and SRT's receivers have delivered them.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         let workers = std::mem::take(&mut self.streams).into_values();
@@ -31,7 +31,7 @@ impl Studio<'_> {
 /// Waits for a thread, as a main thread that is alive.
 fn join(thread: JoinHandle<()>, clock: &Clock) {
     while !thread.is_finished() {
-        std::thread::park_timeout(LOOK_INTERVAL);
+        std::thread::park_timeout(POLL_INTERVAL);
         service::turn(clock.now(), true);
     }
     if let Err(panic) = thread.join() {

@@ -11,8 +11,8 @@ use anyhow::{bail, ensure};
 
 use super::outputs::Outputs;
 use super::stream::Outcome;
+use super::stream_counters::StreamCounters;
 use super::stream_settings::StreamSettings;
-use super::tally::Tally;
 use crate::allowed::StreamName;
 
 /// A `--listen` of the command line.
@@ -127,16 +127,20 @@ impl Sources {
 pub(super) struct Carrier {
     name: StreamName,
     settings: StreamSettings,
-    tally: Arc<Tally>,
+    counters: Arc<StreamCounters>,
     bytes: u64,
 }
 
 impl Carrier {
-    pub(super) fn new(name: StreamName, settings: StreamSettings, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(
+        name: StreamName,
+        settings: StreamSettings,
+        counters: Arc<StreamCounters>,
+    ) -> Self {
         Carrier {
             name,
             settings,
-            tally,
+            counters,
             bytes: 0,
         }
     }
@@ -160,7 +164,7 @@ impl Carrier {
             },
             |unit, now| {
                 self.bytes += unit.bytes.len() as u64;
-                if self.tally.add(now, unit.bytes.len()) {
+                if self.counters.add(now, unit.bytes.len()) {
                     outputs.begin_session(&self.name, now);
                 }
                 observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);

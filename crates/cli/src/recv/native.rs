@@ -80,7 +80,7 @@ impl Arguments {
         config.listen_tcp = tcp_addr(self.listen_tcp.as_deref())?;
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
-        config.places = allowed.places();
+        config.session_limits = allowed.session_limits();
         config.latency = self.latency.and_then(Latency::requested);
         config.reassembly_wait = self.reassembly_wait;
         if self.buffer() == Some(JitterBuffer::Off) {

@@ -2,7 +2,7 @@
 //! pipe whose reader sleeps, does not delay the others. Outputs join and leave while the stream
 //! runs.
 
-mod lane;
+mod output_queue;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -16,7 +16,7 @@ use anyhow::{Context, anyhow, bail};
 
 use super::stream_settings::StreamSettings;
 use crate::allowed::StreamName;
-use lane::{Lane, LaneMessage, Writer};
+use output_queue::{OutputMessage, OutputQueue, Writer};
 
 /// Longest wait for a stream that writes its only output: a pipe may sleep.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ struct OutputSet {
     /// A single output of the command line, which the stream waits for.
     only: Option<Box<Writer>>,
     /// The others, which do not wait for each other.
-    lanes: Vec<Lane>,
+    queues: Vec<OutputQueue>,
     /// Stream whose session was the last to begin.
     session: Option<StreamName>,
 }
@@ -50,16 +50,16 @@ impl Outputs {
     ) -> anyhow::Result<Self> {
         let mut set = OutputSet {
             only: None,
-            lanes: Vec::new(),
+            queues: Vec::new(),
             session: None,
         };
         if let [name] = names {
             let writer = Writer::open(name, rotation, stream, settings)?;
             set.only = Some(Box::new(writer));
         } else {
-            set.lanes = names
+            set.queues = names
                 .iter()
-                .map(|name| Lane::open(name, rotation, stream, settings))
+                .map(|name| OutputQueue::open(name, rotation, stream, settings))
                 .collect::<anyhow::Result<_>>()?;
         }
         Ok(Outputs(Arc::new(Mutex::new(set))))
@@ -92,7 +92,7 @@ impl Outputs {
         let set = self.lock();
         let mut only = set.only.iter();
         only.any(|writer| writer.output.is_watched())
-            || set.lanes.iter().any(|lane| lane.is_watched)
+            || set.queues.iter().any(|queue| queue.is_watched)
     }
 
     pub(super) fn begin_session(&self, stream: &StreamName, now: Instant) {
@@ -101,8 +101,8 @@ impl Outputs {
         if let Some(writer) = &mut set.only {
             writer.begin_session(stream, now);
         }
-        for lane in &mut set.lanes {
-            lane.send(LaneMessage::SessionBegins(stream.clone(), now));
+        for queue in &mut set.queues {
+            queue.send(OutputMessage::SessionBegins(stream.clone(), now));
         }
     }
 
@@ -113,14 +113,14 @@ impl Outputs {
     /// reader any more.
     pub(super) fn write(&self, piece: Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         let mut set = self.lock();
-        let OutputSet { only, lanes, .. } = &mut *set;
+        let OutputSet { only, queues, .. } = &mut *set;
         let (piece, now) = (Arc::new(piece), clock.now());
-        for lane in lanes.iter_mut() {
-            lane.send_piece(&piece, now);
+        for queue in queues.iter_mut() {
+            queue.send_piece(&piece, now);
         }
-        let are_all_over = lanes.iter().all(|lane| lane.queue.is_none());
+        let are_all_over = queues.iter().all(|queue| queue.queue.is_none());
         let Some(writer) = only else {
-            let has_none = are_all_over && !lanes.is_empty();
+            let has_none = are_all_over && !queues.is_empty();
             return if has_none { set.check() } else { Ok(()) };
         };
         match writer.write(&piece, clock, stop) {
@@ -158,17 +158,17 @@ impl Outputs {
         if has_it(&*self.lock_soon(&settings.clock)?) {
             bail!("there is an output {shown} already");
         }
-        let mut lane = Lane::open(name, rotation, stream, settings)?;
-        lane.is_recording = is_recording;
+        let mut queue = OutputQueue::open(name, rotation, stream, settings)?;
+        queue.is_recording = is_recording;
         let now = settings.clock.now();
         if is_recording {
-            lane.await_key(now);
+            queue.await_key(now);
         }
         let mut set = self.lock_soon(&settings.clock)?;
         if let Some(session) = &set.session {
-            lane.send(LaneMessage::SessionBegins(session.clone(), now));
+            queue.send(OutputMessage::SessionBegins(session.clone(), now));
         }
-        set.lanes.push(lane);
+        set.queues.push(queue);
         Ok(())
     }
 
@@ -182,20 +182,20 @@ impl Outputs {
             drop(set);
             return end_apart(writer);
         }
-        let Some(at) = set.lanes.iter().position(|lane| lane.name == shown) else {
+        let Some(at) = set.queues.iter().position(|queue| queue.name == shown) else {
             let known: Vec<String> = set.states().map(|state| state.output).collect();
             bail!("there is no output {shown}: there are {}", known.join(", "));
         };
-        let lane = set.lanes.remove(at);
+        let queue = set.queues.remove(at);
         drop(set);
-        end_apart(lane)
+        end_apart(queue)
     }
 
     /// Returns the name of the recording that was started last, if it goes on.
     pub(super) fn recording(&self) -> Option<String> {
         let set = self.lock();
-        let mut lanes = set.lanes.iter().rev();
-        let recording = lanes.find(|lane| lane.is_recording)?;
+        let mut queues = set.queues.iter().rev();
+        let recording = queues.find(|queue| queue.is_recording)?;
         Some(recording.name.clone())
     }
 
@@ -222,13 +222,13 @@ impl OutputSet {
             .only
             .iter()
             .map(move |writer| state(&writer.name, false));
-        let lanes = self.lanes.iter();
-        only.chain(lanes.map(move |lane| state(&lane.name, lane.is_recording)))
+        let queues = self.queues.iter();
+        only.chain(queues.map(move |queue| state(&queue.name, queue.is_recording)))
     }
 
     fn check(&self) -> anyhow::Result<()> {
         let only = self.only.iter().map(|writer| writer.failure.get());
-        let all = only.chain(self.lanes.iter().map(|lane| lane.failure.get()));
+        let all = only.chain(self.queues.iter().map(|queue| queue.failure.get()));
         let failures: Option<Vec<String>> = all.collect();
         match failures {
             Some(failures) if !failures.is_empty() => Err(anyhow!(failures.join("; "))),
@@ -240,13 +240,13 @@ impl OutputSet {
 impl Drop for OutputSet {
     /// Ends all queues before the first thread is awaited: ends of SRT outputs take a while.
     fn drop(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.queue = None);
+        self.queues.iter_mut().for_each(|queue| queue.queue = None);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::lane::MAX_WAITING;
+    use super::output_queue::MAX_WAITING;
     use super::*;
 
     fn open(names: &[OutputName]) -> (Outputs, StreamSettings) {
@@ -295,7 +295,7 @@ mod tests {
             // The file's thread gets the processor.
             std::thread::yield_now();
         }
-        let dropped_counts = [0, 1].map(|index| outputs.lock().lanes[index].dropped_count);
+        let dropped_counts = [0, 1].map(|index| outputs.lock().queues[index].dropped_count);
         assert!(dropped_counts[0] > 0);
         let dropped = dropped_counts[1];
         stop.stop();

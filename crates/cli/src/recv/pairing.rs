@@ -11,11 +11,11 @@ use super::destination::{self, Destination};
 use super::listen::{Listen, OtherSource, Sources};
 use super::native::Native;
 use super::phones::{self, PhoneAddress};
-use super::{Arguments, Studio};
+use super::{Arguments, ReceivedStreams};
 use crate::link::Link;
 use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
-use crate::pairing::door::Door;
+use crate::pairing::running_program::RunningProgram;
 use crate::pairing::{LISTEN, PairArguments, address_of, host_for_senders, print_link};
 use crate::system::allow_many_files;
 use crate::usage::usual_folder;
@@ -72,9 +72,9 @@ impl Native {
     }
 
     /// Returns the way in for `anabranch pair`.
-    fn door(&self, host: &str, relay: Option<&Link>) -> Door {
+    fn program(&self, host: &str, relay: Option<&Link>) -> RunningProgram {
         let is_known = relay.is_some() || !host.is_empty();
-        Door {
+        RunningProgram {
             command: "recv".to_owned(),
             key: self.key,
             local: self.receiver.local_addr(),
@@ -105,8 +105,8 @@ impl Arguments {
         let port = native.receiver.local_addr().port();
         let port = open_port::requested(self.pairing.open_port, port);
         let host = self.pairing.host_by(port.as_ref());
-        let door = native.door(&host, self.via_relay.as_ref());
-        let desk = Desk::open(self.list().as_deref(), &door);
+        let program = native.program(&host, self.via_relay.as_ref());
+        let desk = Desk::open(self.list().as_deref(), &program);
         (WayIn { host, _port: port }, desk)
     }
 
@@ -146,7 +146,7 @@ impl Arguments {
     }
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Prints a link to the receiver, and has the receiver wait for its code.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::Arguments;
 use super::destination::{self, Destinations};
 use super::listen::{OtherSource, Sources};
 use super::stream_settings::StreamSettings;
-use crate::allowed::{AllowList, Door};
+use crate::allowed::{AllowList, ListenCommand};
 
 /// Sources, senders and outputs that the arguments request.
 pub(super) struct Plan {
@@ -48,7 +48,7 @@ impl Arguments {
         let Sources { native, others } = self.sources()?;
         let list = self.list();
         let allowed = match &native {
-            Some(_) => AllowList::new(Door::Recv, self.allow.clone(), list.as_deref())?,
+            Some(_) => AllowList::new(ListenCommand::Recv, self.allow.clone(), list.as_deref())?,
             None if !self.allow.is_empty() || self.allow_from.is_some() => {
                 bail!("senders of --allow need an address without a protocol: --listen ADDR:PORT")
             }

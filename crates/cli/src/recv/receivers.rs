@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_mpegts_io::{SrtReceiver, SrtReceivers};
 use anabranch_net::Clock;
 use anabranch_observe::status::ConnectionCounters;
-use anabranch_observe::{ConnectionLook, OutputLook};
+use anabranch_observe::{ConnectionSnapshot, OutputSnapshot};
 use anabranch_units::Instant;
 
-use super::tally::SUSPECT_AFTER;
+use super::stream_counters::SUSPECT_AFTER;
 
 /// Returns a function that takes samples of an output, which it does not keep open.
 pub(super) fn look(
@@ -16,12 +16,12 @@ pub(super) fn look(
     stream: Arc<Mutex<String>>,
     receivers: SrtReceivers,
     clock: Clock,
-) -> impl Fn() -> OutputLook + Send + 'static {
+) -> impl Fn() -> OutputSnapshot + Send + 'static {
     move || {
         let now = clock.now();
         let connections = receivers.get().into_iter();
         let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-        OutputLook {
+        OutputSnapshot {
             name: name.clone(),
             stream: stream.clone(),
             protocol: "srt",
@@ -32,14 +32,14 @@ pub(super) fn look(
     }
 }
 
-fn connection(receiver: SrtReceiver, now: Instant) -> ConnectionLook {
+fn connection(receiver: SrtReceiver, now: Instant) -> ConnectionSnapshot {
     let counted = receiver.statistics;
     let state = match now.saturating_since(receiver.heard_at) < SUSPECT_AFTER {
         _ if receiver.is_ending => "ending",
         true => "active",
         false => "suspect",
     };
-    ConnectionLook {
+    ConnectionSnapshot {
         number: receiver.number,
         peer: receiver.peer,
         stream_id: receiver.stream_id,

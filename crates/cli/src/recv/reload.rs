@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use super::listen::OtherSource;
 use super::outputs::Outputs;
 use super::plan::Plan;
-use super::{Arguments, Studio};
+use super::{Arguments, ReceivedStreams};
 use crate::Command;
 use crate::allowed::StreamName;
 use crate::config::{Reload, Reread};
@@ -51,7 +51,7 @@ impl Reloads {
     }
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Reads the file again. Describes the new options, and those that need a restart.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use anabranch_net::Receiver;
 use anabranch_terminal::print;
 use anabranch_units::Instant;
 
-use super::Studio;
+use super::ReceivedStreams;
 use super::native::Native;
 use crate::command_line::describe_tcp;
 
@@ -22,7 +22,7 @@ impl Native {
     }
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Reads the file of senders again if it has changed.
     pub(super) fn refresh_list(&mut self, now: Instant) {
         match self.allowed.refresh() {
@@ -39,7 +39,7 @@ impl Studio<'_> {
     /// Lets in the senders of the list.
     pub(super) fn use_list(&mut self, now: Instant) {
         if let Some(receiver) = self.receiver {
-            receiver.set_places(self.allowed.places());
+            receiver.set_session_limits(self.allowed.session_limits());
             let mut keys = self.allowed.keys();
             keys.retain(|key| !self.controlled.is_kept_out(key));
             receiver.set_allowed(&keys);
@@ -51,7 +51,7 @@ impl Studio<'_> {
     /// Gives the names of senders to observers.
     pub(super) fn publish_names(&self) {
         let mut all = self.allowed.all().to_vec();
-        self.places.rename(&mut all);
+        self.streams_in_use.rename(&mut all);
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 

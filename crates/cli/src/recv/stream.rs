@@ -32,7 +32,7 @@ use crate::slowness::{self};
 use crate::summary::{self, Meter};
 
 /// Longest wait of a stream's thread for an event.
-const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Result of a session for the program.
 pub(super) type Outcome = anyhow::Result<()>;
@@ -224,8 +224,8 @@ impl<'a> Session<'a> {
         let due = self
             .playout
             .next_at()
-            .map_or(LOOK_INTERVAL, |at| at.saturating_since(now).to_std());
-        due.min(LOOK_INTERVAL)
+            .map_or(POLL_INTERVAL, |at| at.saturating_since(now).to_std());
+        due.min(POLL_INTERVAL)
     }
 
     /// Writes the bytes that are due.

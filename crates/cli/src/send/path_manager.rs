@@ -21,7 +21,7 @@ use crate::paths::{LiveSender, NamedPath, PathArguments, ViaSet};
 use crate::usage::{CapEvent, Caps};
 
 /// Time between checks for new interfaces.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Names of the paths, for other threads.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ impl PathManager {
         while found.is_empty() {
             let now = clock.now();
             service::turn(now, stop.is_stopped());
-            if !stop.wait_until(clock, now + LOOK_INTERVAL) {
+            if !stop.wait_until(clock, now + POLL_INTERVAL) {
                 return Ok(None);
             }
             found = via_set.look()?;
@@ -113,7 +113,7 @@ impl PathManager {
                 .then(|| Caps::new(arguments.state()))
                 .transpose()?,
             state: arguments.state(),
-            look_at: clock.now() + LOOK_INTERVAL,
+            look_at: clock.now() + POLL_INTERVAL,
             has_failed: false,
             left_out: Vec::new(),
             departed: Departed::default(),
@@ -190,7 +190,7 @@ impl PathManager {
             self.count(now, &sender.snapshot(), sender, observation);
         }
         if now >= self.look_at && self.via_set.may_grow() {
-            self.look_at = now + LOOK_INTERVAL;
+            self.look_at = now + POLL_INTERVAL;
             // Interfaces may change while they are listed; the next check is soon.
             if let Ok(found) = self.via_set.look() {
                 replaced = self.take_in(now, &found, sender);

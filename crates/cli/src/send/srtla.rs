@@ -14,7 +14,7 @@ use anabranch_mpegts_io::{
 use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Surroundings};
 use anabranch_observe::service;
-use anabranch_observe::{Look, Observation, StandardOutput};
+use anabranch_observe::{Observation, StandardOutput, StreamSnapshot};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
@@ -22,7 +22,7 @@ use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 
 use super::path_manager::{PathManager, SharedNames};
-use super::{INPUTS, LOOK_INTERVAL, STREAM, TEST_INPUT};
+use super::{INPUTS, POLL_INTERVAL, STREAM, TEST_INPUT};
 use crate::delivery::Delivery;
 use crate::end::End;
 use crate::latency::describe_latency;
@@ -232,7 +232,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let sender = BondedSender::start(listen, callers, &paths, limits, &surroundings)?;
     let sender = Arc::new(sender);
     let _target_reports = outlets.start_for(&sender, clock)?;
-    let observation = observed.start("send", clock, looks(&sender, path_manager.names()))?;
+    let observation = observed.start("send", clock, snapshots(&sender, path_manager.names()))?;
     service::ready();
     let mut session = Session {
         sender: &sender,
@@ -248,10 +248,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Returns a reader of the sender for observers, as long as the sender exists.
-fn looks(
+fn snapshots(
     sender: &Arc<BondedSender>,
     names: SharedNames,
-) -> impl Fn() -> Vec<Look> + Send + 'static {
+) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
     let sender = Arc::downgrade(sender);
     move || {
         sender
@@ -260,7 +260,7 @@ fn looks(
                 let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
                 let mut snapshot = snapshot;
                 snapshot.session_kind = snapshot.connected_at.map(|_| SessionKind::Frames);
-                Look {
+                StreamSnapshot {
                     name: STREAM.to_owned(),
                     path_names,
                     snapshot,
@@ -408,7 +408,7 @@ impl Session<'_> {
         self.slowness
             .watch(now, lateness, &self.observation, STREAM);
         service::turn(now, self.stop.is_stopped());
-        let at: Instant = now + Duration::from_std(LOOK_INTERVAL);
+        let at: Instant = now + Duration::from_std(POLL_INTERVAL);
         let _ = self.stop.wait_until(&self.clock, at);
     }
 

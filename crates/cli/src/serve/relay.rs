@@ -10,9 +10,9 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 use anyhow::ensure;
 
-use super::doors::FILE_INTERVAL;
-use super::{Arguments, LOOK_INTERVAL};
-use crate::allowed::{AllowList, Door};
+use super::admission::FILE_INTERVAL;
+use super::{Arguments, POLL_INTERVAL};
+use crate::allowed::{AllowList, ListenCommand};
 use crate::link::Link;
 use crate::open_port;
 use crate::pairing::desk::{Desk, Pairs};
@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let lateness = relay.lateness().max(stop.lateness(&clock));
         slowness.watch(now, lateness, &observation, "serve");
         service::turn(now, stop.is_stopped());
-        stop.wait_until(&clock, now + Duration::from_std(LOOK_INTERVAL));
+        stop.wait_until(&clock, now + Duration::from_std(POLL_INTERVAL));
     }
     watch.print_state();
     Ok(())
@@ -106,7 +106,11 @@ pub(super) fn allowed(arguments: &Arguments) -> anyhow::Result<AllowList> {
         list.is_some() || !arguments.allow.is_empty(),
         "a relay needs receivers: --pair prints a link for one, --allow KEY names one"
     );
-    AllowList::new(Door::Serve, arguments.allow.clone(), list.as_deref())
+    AllowList::new(
+        ListenCommand::Serve,
+        arguments.allow.clone(),
+        list.as_deref(),
+    )
 }
 
 /// The relay, as the main thread sees it.

@@ -25,7 +25,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-use super::{LOOK_INTERVAL, Look, wait};
+use super::{POLL_INTERVAL, TargetReader, wait};
 use crate::command_line::socket_addr;
 
 /// Default name of the profile's duplicate.
@@ -120,9 +120,9 @@ impl Obs {
         })
     }
 
-    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
-        while !wait(stopped, LOOK_INTERVAL) {
-            if let Some(target) = look.target()
+    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut reader: TargetReader) {
+        while !wait(stopped, POLL_INTERVAL) {
+            if let Some(target) = reader.target()
                 && target.at >= self.retry_at
                 && self.report_filter.should_report(target.at, target.target)
                 && let Err(error) = self.send_bitrate(target.target)
@@ -132,7 +132,7 @@ impl Obs {
                     self.link = None;
                 }
                 self.report_filter.forget();
-                self.retry_at = look.clock.now() + RETRY_INTERVAL;
+                self.retry_at = reader.clock.now() + RETRY_INTERVAL;
             }
         }
     }

@@ -18,7 +18,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::target_filter::TargetFilter;
 use anyhow::Context;
 
-use super::{LOOK_INTERVAL, Look, Obs, Target, wait};
+use super::{Obs, POLL_INTERVAL, Target, TargetReader, wait};
 use crate::command_line::socket_addr;
 use unix_socket::UnixSocket;
 
@@ -137,9 +137,9 @@ enum Channel {
 }
 
 impl Lines {
-    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
-        while !wait(stopped, LOOK_INTERVAL) {
-            if let Some(target) = look.target()
+    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut reader: TargetReader) {
+        while !wait(stopped, POLL_INTERVAL) {
+            if let Some(target) = reader.target()
                 && !self.look(target)
             {
                 return;

@@ -27,7 +27,7 @@ use dependencies::Groups;
 pub(crate) use dependencies::{Group, Unsent};
 use growing::Growth;
 #[cfg(any(debug_assertions, feature = "invariants"))]
-pub(crate) use invariants::{Exceptions, Places};
+pub(crate) use invariants::{CopyMap, Exceptions};
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
 pub(crate) use reconsider::{CopiesInFlight, Verdict};

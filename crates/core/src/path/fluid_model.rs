@@ -13,7 +13,7 @@ const MAX_PATHS: usize = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FluidModel {
     /// Time over an idle path, and the path's rate, the nearest path first.
-    lanes: [(Duration, DataRate); MAX_PATHS],
+    paths: [(Duration, DataRate); MAX_PATHS],
     count: usize,
     /// Bytes in the network's queues, which leave first.
     backed_up_bytes: u64,
@@ -55,14 +55,14 @@ impl FluidModel {
         if self.count == MAX_PATHS || rate.is_zero() {
             return;
         }
-        self.lanes[self.count] = (one_way_delay, rate);
+        self.paths[self.count] = (one_way_delay, rate);
         self.count += 1;
-        self.lanes[..self.count].sort_unstable_by_key(|(one_way_delay, _)| *one_way_delay);
+        self.paths[..self.count].sort_unstable_by_key(|(one_way_delay, _)| *one_way_delay);
     }
 
     /// Returns the rate of all paths together.
     pub(crate) fn rate(&self) -> DataRate {
-        let rates = self.lanes[..self.count].iter().map(|(_, rate)| *rate);
+        let rates = self.paths[..self.count].iter().map(|(_, rate)| *rate);
         rates
             .sum::<DataRate>()
             .max(DataRate::from_bits_per_second(1))
@@ -70,7 +70,7 @@ impl FluidModel {
 
     /// Returns the time over the nearest path, if it is idle.
     pub(crate) fn nearest(&self) -> Duration {
-        self.lanes[0].0
+        self.paths[0].0
     }
 
     /// Returns the time until `bytes` bytes have left, on all paths.
@@ -82,9 +82,9 @@ impl FluidModel {
     pub(crate) fn time_for(&self, bytes: u64) -> Duration {
         let mut left_bytes = bytes + self.backed_up_bytes;
         let mut rate = DataRate::ZERO;
-        for (index, (one_way_delay, own)) in self.lanes[..self.count].iter().enumerate() {
+        for (index, (one_way_delay, own)) in self.paths[..self.count].iter().enumerate() {
             rate = [rate, *own].into_iter().sum();
-            let farther = self.lanes[..self.count].get(index + 1);
+            let farther = self.paths[..self.count].get(index + 1);
             let until = farther.map_or(Duration::MAX, |(next, _)| *next - *one_way_delay);
             if rate.time_for(left_bytes) <= until {
                 return *one_way_delay + rate.time_for(left_bytes);

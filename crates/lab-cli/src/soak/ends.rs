@@ -12,7 +12,7 @@ use crate::over_link::links::Links;
 
 /// A program that may run.
 #[derive(Debug)]
-pub(super) struct Watched<'a> {
+pub(super) struct SupervisedProgram<'a> {
     links: &'a Links,
     end: End,
     name: &'static str,
@@ -24,19 +24,19 @@ pub(super) struct Watched<'a> {
     pub(super) start_count: u64,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> SupervisedProgram<'a> {
     /// Makes a program that does not run yet. Its log is in the folder.
     pub(super) fn new(
         links: &'a Links,
         end: End,
         words: Vec<std::ffi::OsString>,
         folder: &Path,
-    ) -> Watched<'a> {
+    ) -> SupervisedProgram<'a> {
         let name = match end {
             End::Near => "sender",
             End::Far => "receiver",
         };
-        Watched {
+        SupervisedProgram {
             links,
             end,
             name,
@@ -134,7 +134,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for SupervisedProgram<'_> {
     fn drop(&mut self) {
         // An error of one that must end anyway is of no interest.
         let _ = self.kill();

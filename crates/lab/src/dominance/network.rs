@@ -28,7 +28,7 @@ pub(super) struct Jitter {
 
 /// A path, the same in both directions except for loss and the schedule of rates.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Lane {
+pub(super) struct RandomPath {
     /// Rate in kbit/s.
     pub(super) rate: u64,
     /// One-way delay in ms.
@@ -48,7 +48,7 @@ pub(super) struct Lane {
 /// A network, its source and its latency.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Network {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) paths: Vec<RandomPath>,
     /// Rate of the source in kbit/s.
     pub(super) media: u64,
     /// Deadline of frames in ms.
@@ -60,8 +60,8 @@ fn one_of<T: Copy>(draw: &mut Rng, values: &[T]) -> T {
     values[draw.below(values.len() as u64) as usize]
 }
 
-impl Lane {
-    fn draw(draw: &mut Rng) -> Lane {
+impl RandomPath {
+    fn draw(draw: &mut Rng) -> RandomPath {
         let rate = one_of(draw, &[800, 1_500, 2_500, 4_000, 6_000, 9_000, 12_000]);
         let delay = one_of(draw, &[5, 15, 30, 50, 80, 150, 250]);
         let queue = one_of(draw, &[60, 120, 250, 500, 1_000, 2_000]);
@@ -77,7 +77,7 @@ impl Lane {
             millis: one_of(draw, &[5, 15, 40, 80, 120]),
             order: one_of(draw, &["bunched", "bunched", "reordered"]),
         });
-        let mut lane = Lane {
+        let mut path = RandomPath {
             rate,
             delay,
             queue,
@@ -87,8 +87,8 @@ impl Lane {
             outages: Vec::new(),
             delays: Vec::new(),
         };
-        lane.draw_changes(draw);
-        lane
+        path.draw_changes(draw);
+        path
     }
 
     fn draw_changes(&mut self, draw: &mut Rng) {
@@ -174,8 +174,8 @@ impl Network {
     pub(super) fn draw(number: u64) -> Network {
         let draw = &mut Seed(number).derive("dominance").rng();
         let count = one_of(draw, &[2, 2, 2, 3]);
-        let lanes: Vec<Lane> = (0..count).map(|_| Lane::draw(draw)).collect();
-        let means = || lanes.iter().map(Lane::mean_rate);
+        let paths: Vec<RandomPath> = (0..count).map(|_| RandomPath::draw(draw)).collect();
+        let means = || paths.iter().map(RandomPath::mean_rate);
         let sum: f64 = means().sum();
         let media = if draw.chance(0.5) {
             means().fold(0.0, f64::max) * one_of(draw, &[0.4, 0.55, 0.7])
@@ -185,19 +185,19 @@ impl Network {
         let latency = one_of(draw, &[200, 300, 500, 800, 1_500]);
         // A frame of five times the average leaves within half of it.
         let least = 5.0 * media / FRAME_RATE as f64 / sum * 1_000.0 / 0.5;
-        let farthest = lanes.iter().map(|lane| lane.delay).max().unwrap_or(0);
+        let farthest = paths.iter().map(|path| path.delay).max().unwrap_or(0);
         Network {
             media: media as u64,
             deadline: latency.max(least as u64) + farthest,
-            lanes,
+            paths,
         }
     }
 
     /// Returns the scenario of these flows, which share the source's rate, over the chosen paths.
     pub(super) fn scenario(&self, title: &str, chosen: &[usize], flows: &Flows) -> String {
         let mut text = format!("title = \"{title}\"\nduration = \"45 s\"\n\n");
-        for (index, lane) in self.lanes.iter().enumerate() {
-            lane.write(&format!("p{index}"), &mut text);
+        for (index, path) in self.paths.iter().enumerate() {
+            path.write(&format!("p{index}"), &mut text);
         }
         let paths: Vec<String> = chosen.iter().map(|path| format!("\"p{path}\"")).collect();
         for index in 0..flows.count {

@@ -7,7 +7,7 @@ use anabranch_core::control::{
     CongestionController, ControlParameters, Controller, RateKind, Timeout,
 };
 use anabranch_core::recovery::Feedback;
-use anabranch_core::scheduler::{PacketView, SchedulerFactory, candidates};
+use anabranch_core::scheduler::{PacketView, SchedulerFactory, eligible_paths};
 use anabranch_core::{Config, PathId, PathView, SessionView};
 use anabranch_schedulers::{OneByOne, PathChoice};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -233,7 +233,7 @@ impl PathChoice for Split {
             let usable = || paths.iter().filter(|path| path.state.is_usable());
             let total: f64 = usable().map(weight).sum();
             if total <= 0.0 {
-                return candidates(packet, paths).map(|path| path.id).next();
+                return eligible_paths(packet, paths).map(|path| path.id).next();
             }
             let bytes = f64::from(packet.bytes);
             let weighted = usable().filter(|path| weight(path) > 0.0);

@@ -18,7 +18,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) struct SetUp<'a> {
     pub(crate) sink: Option<&'a mut dyn TraceSink>,
     pub(crate) series_interval: Option<Duration>,
-    pub(crate) lane_count: usize,
+    pub(crate) shard_count: usize,
     /// Whether links may be changed.
     pub(crate) is_changeable: bool,
 }
@@ -46,17 +46,17 @@ impl<'a> Stepped<'a> {
         let scenario = Arc::new(with_starts(scenario, Seed(seed)));
         let SetUp {
             series_interval,
-            lane_count,
+            shard_count,
             is_changeable,
             ..
         } = set_up;
-        let world = build_world(&scenario, Seed(seed), lane_count, is_changeable)?;
+        let world = build_world(&scenario, Seed(seed), shard_count, is_changeable)?;
         let windows = windows(&scenario);
         let mut watch = Watch::new(&scenario, &windows);
         watch.trace = set_up.sink.map(|sink| TraceWriter::new(sink, &scenario));
         watch.series = series_interval.map(|interval| SeriesRecorder::new(&scenario, interval));
         let mut watches = vec![watch];
-        watches.resize_with(lane_count, || Watch::new(&scenario, &windows));
+        watches.resize_with(shard_count, || Watch::new(&scenario, &windows));
         let end = Instant::ZERO + scenario.duration;
         let mut stops = stops(&watches[0], series_interval, end);
         stops.reverse();
@@ -71,23 +71,23 @@ impl<'a> Stepped<'a> {
         })
     }
 
-    /// Advances to the next stop, by a thread for each lane. Returns the simulated time; `None` at
+    /// Advances to the next stop, by a thread for each shard. Returns the simulated time; `None` at
     /// the end.
     pub(crate) fn step(&mut self) -> Result<Option<Duration>, RunError> {
         let Some(stop) = self.stops.pop() else {
             return Ok(None);
         };
         let before = self.world.now();
-        self.world.run_lanes_until(stop, &mut self.watches);
+        self.world.run_shards_until(stop, &mut self.watches);
         self.check_limits()?;
         self.at_stop(stop)?;
         Ok(Some(stop - before))
     }
 
-    /// Advances a run of a single lane to `until`, or to its end. `observer` receives all events.
+    /// Advances a run of a single shard to `until`, or to its end. `observer` receives all events.
     ///
     /// # Panics
-    /// If there are several lanes.
+    /// If there are several shards.
     pub(crate) fn advance(
         &mut self,
         until: Instant,

@@ -42,14 +42,14 @@ pub(super) struct Both<'b, 'a, O> {
     other: &'b mut O,
 }
 
-/// Returns the first watch, with the other watches' measurements of the flows of their lanes.
+/// Returns the first watch, with the other watches' measurements of the flows of their shards.
 pub(super) fn join<'a>(watches: Vec<Watch<'a>>, world: &World) -> Watch<'a> {
     let mut watches = watches.into_iter().enumerate();
-    let (_, mut first) = watches.next().expect("there is a lane");
-    for (lane, watch) in watches {
+    let (_, mut first) = watches.next().expect("there is a shard");
+    for (shard, watch) in watches {
         first
             .recorder
-            .take_flows(watch.recorder, |flow| world.lane_of(flow) == lane);
+            .take_flows(watch.recorder, |flow| world.shard_of(flow) == shard);
     }
     first
 }

@@ -25,7 +25,7 @@ pub(crate) type CsvFiles = CsvTables<BufWriter<File>>;
 /// Texts of CSV files in memory, made by a run as their [`TraceSink`].
 ///
 /// ```
-/// use anabranch_lab::{LiveRun, Scenario, TraceOptions, Watched, trace::CsvTexts};
+/// use anabranch_lab::{LiveRun, Scenario, TraceOptions, RunHooks, trace::CsvTexts};
 ///
 /// let text = r#"
 /// duration = "1 s"
@@ -37,8 +37,8 @@ pub(crate) type CsvFiles = CsvTables<BufWriter<File>>;
 /// "#;
 /// let scenario = Scenario::parse("download.toml", text, &[])?;
 /// let mut texts = CsvTexts::new(TraceOptions::default());
-/// let watched = Watched { sink: Some(&mut texts), ..Watched::default() };
-/// LiveRun::new(&scenario, 1, watched)?.finish()?;
+/// let hooks = RunHooks { sink: Some(&mut texts), ..RunHooks::default() };
+/// LiveRun::new(&scenario, 1, hooks)?.finish()?;
 /// let [(name, links), ..] = &texts.into_texts()[2..] else { unreachable!() };
 /// assert_eq!(*name, "links.csv");
 /// assert!(links.starts_with("time_s,link,delivered_bps"));

@@ -83,8 +83,8 @@ impl DualPi2Options {
 pub(crate) struct DualPi2 {
     options: DualPi2Options,
     capacity: Capacity,
-    classic: Lane,
-    l4s: Lane,
+    classic: SubQueue,
+    l4s: SubQueue,
     update_at: Instant,
     /// The controller's output (p').
     base_probability: f64,
@@ -95,13 +95,13 @@ pub(crate) struct DualPi2 {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Lane {
+struct SubQueue {
     fifo: Fifo,
     /// Probability not yet turned into a drop or mark.
     accumulated: f64,
 }
 
-impl Lane {
+impl SubQueue {
     /// Returns whether this packet is hit, so that hits have the given share in the long run
     /// (recur).
     fn is_hit(&mut self, probability: f64) -> bool {
@@ -119,8 +119,8 @@ impl DualPi2 {
         DualPi2 {
             options,
             capacity,
-            classic: Lane::default(),
-            l4s: Lane::default(),
+            classic: SubQueue::default(),
+            l4s: SubQueue::default(),
             update_at: Instant::ZERO + options.update_interval(),
             base_probability: 0.0,
             delay: Duration::ZERO,
@@ -241,11 +241,11 @@ impl QueueDiscipline for DualPi2 {
         if !self.capacity.holds(load) {
             return Err(Refused::full(packet));
         }
-        let lane = match packet.ecn {
+        let queue = match packet.ecn {
             Ecn::Ect1 | Ecn::Ce => &mut self.l4s,
             Ecn::NotEct | Ecn::Ect0 => &mut self.classic,
         };
-        lane.fifo.push(now, packet);
+        queue.fifo.push(now, packet);
         Ok(())
     }
 

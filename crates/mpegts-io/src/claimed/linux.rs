@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use super::{Child, Claim};
 
 /// Interval of looks for the helper's socket, and their number: ten seconds.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const LOOKS: u32 = 500;
 
 impl Claim {
@@ -29,7 +29,7 @@ impl Claim {
                     if self.connect(pid, &process) {
                         return;
                     }
-                    std::thread::park_timeout(LOOK_INTERVAL.to_std());
+                    std::thread::park_timeout(POLL_INTERVAL.to_std());
                 }
             });
     }

@@ -7,9 +7,9 @@ use anabranch_srt::{Caller, CloseReason, Entropy};
 use anabranch_units::{Duration, Instant};
 use anyhow::Context;
 
+use super::caller_links::{POLL_INTERVAL, Summary};
 use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, PATIENCE};
 use super::route::Direction;
-use super::seen::{LOOK_INTERVAL, Summary};
 use super::{SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
 
@@ -130,7 +130,7 @@ impl Hands {
     /// would be late. Returns the time of the next turn.
     fn rest(&mut self, now: Instant, until: Instant) -> Instant {
         self.direction.packets().inspect(|taker| drop(taker.take()));
-        until.min(now + LOOK_INTERVAL)
+        until.min(now + POLL_INTERVAL)
     }
 
     /// Rests after a call. Returns the time of the next turn.
@@ -220,7 +220,7 @@ impl Hands {
         }
         if now >= call.look_at {
             let address = call.to;
-            call.look_at = now + LOOK_INTERVAL;
+            call.look_at = now + POLL_INTERVAL;
             match (&mut self.direction, call.receiver) {
                 (Direction::Input(_, seen), _) => seen.update(now, Some((address, connection))),
                 (Direction::Output(_, receivers), Some(number)) => {

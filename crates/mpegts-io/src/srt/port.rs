@@ -11,8 +11,8 @@ use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings}
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, ensure};
 
+use super::caller_links::{POLL_INTERVAL, Summary};
 use super::route::{self, Caller, Direction, Route};
-use super::seen::{LOOK_INTERVAL, Summary};
 use super::{Origins, SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
 
@@ -201,7 +201,7 @@ impl Work for Hands {
         self.write(now);
         self.remove_ended_outputs();
         if now >= self.look_at {
-            self.look_at = now + LOOK_INTERVAL;
+            self.look_at = now + POLL_INTERVAL;
             self.look(now);
         }
         Some(self.listener.poll_timeout().min(now + PATIENCE))

@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use anabranch_srt::{ConnectionId, Settings};
 use anabranch_units::Instant;
 
+use super::caller_links::CallerLinks;
 use super::receivers::SrtReceivers;
-use super::seen::Seen;
 use crate::handover::{Giver, Payload, Taker};
 
 /// Silence of an input's caller after which another one may take its place. Callers that send
@@ -17,7 +17,7 @@ pub(super) const SILENCE: anabranch_units::Duration = anabranch_units::Duration:
 /// Direction of the packets, and the statistics.
 #[derive(Debug)]
 pub(super) enum Direction {
-    Input(Giver<Payload>, Seen),
+    Input(Giver<Payload>, CallerLinks),
     Output(Taker<Vec<u8>>, SrtReceivers),
 }
 
@@ -151,7 +151,7 @@ mod tests {
             shown: "srt://:9000".to_owned(),
             stream_id: stream_id.map(str::to_owned),
             settings: Settings::default(),
-            direction: Direction::Input(giver, Seen::default()),
+            direction: Direction::Input(giver, CallerLinks::default()),
             callers: Vec::new(),
             is_ending: false,
             _over: mpsc::channel().0,

@@ -18,7 +18,7 @@ pub(super) enum Core {
 
 /// Behaviour of a peer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Manner {
+pub(super) struct Behaviour {
     /// Loses each packet of data whose number is a multiple of this.
     pub(super) loses_each: Option<u32>,
     /// Takes payloads, but only until the other end ends the connection, as libsrt does.
@@ -42,7 +42,7 @@ pub(super) struct State {
 struct Hands {
     socket: PlainSocket,
     core: Core,
-    manner: Manner,
+    behaviour: Behaviour,
     data_count: u32,
     state: Arc<Mutex<State>>,
 }
@@ -54,14 +54,19 @@ impl Peer {
         to: SocketAddr,
         stream_id: Option<&str>,
         settings: Settings,
-        manner: Manner,
+        behaviour: Behaviour,
     ) -> Peer {
         let surroundings = on(machine);
         let secret = surroundings.random_bytes().expect("numbers");
         let now = surroundings.clock().now();
         let caller = Caller::new(now, to, stream_id, settings, Entropy::new(&secret));
         let socket = PlainSocket::open(&surroundings, &Via::DefaultRoute, to).expect("a route");
-        Peer::start(machine, socket, Core::Caller(Box::new(caller), to), manner)
+        Peer::start(
+            machine,
+            socket,
+            Core::Caller(Box::new(caller), to),
+            behaviour,
+        )
     }
 
     /// Starts a peer that listens.
@@ -69,7 +74,7 @@ impl Peer {
         machine: &Machine,
         at: SocketAddr,
         settings: Settings,
-        manner: Manner,
+        behaviour: Behaviour,
     ) -> Peer {
         let surroundings = on(machine);
         let secret = surroundings.random_bytes().expect("numbers");
@@ -80,16 +85,16 @@ impl Peer {
             machine,
             socket,
             Core::Listener(Box::new(listener), settings),
-            manner,
+            behaviour,
         )
     }
 
-    fn start(machine: &Machine, socket: PlainSocket, core: Core, manner: Manner) -> Peer {
+    fn start(machine: &Machine, socket: PlainSocket, core: Core, behaviour: Behaviour) -> Peer {
         let state = Arc::<Mutex<State>>::default();
         let hands = Hands {
             socket,
             core,
-            manner,
+            behaviour,
             data_count: 0,
             state: Arc::clone(&state),
         };
@@ -129,7 +134,7 @@ impl Work for Hands {
         self.take_payloads(now);
         let next_at = self.advance(now, is_ending);
         let is_closed = self.state.lock().expect("one thread").closed.is_some();
-        let is_over = is_ending || (is_closed && self.manner.ends_at_once);
+        let is_over = is_ending || (is_closed && self.behaviour.ends_at_once);
         (!is_over).then(|| next_at.min(now + Duration::from_millis(10)))
     }
 
@@ -143,7 +148,7 @@ impl Hands {
     fn loses(&mut self, datagram: &[u8]) -> bool {
         let is_data = datagram.first().is_some_and(|first| first & 0x80 == 0);
         self.data_count += u32::from(is_data);
-        let each = self.manner.loses_each;
+        let each = self.behaviour.loses_each;
         is_data && each.is_some_and(|each| self.data_count.is_multiple_of(each))
     }
 

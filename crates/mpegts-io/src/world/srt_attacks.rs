@@ -3,7 +3,7 @@
 use anabranch_net::testing::Machine;
 use anabranch_srt::{Caller, Entropy, Settings};
 
-use super::peer::{Manner, Peer};
+use super::peer::{Behaviour, Peer};
 use super::{Bed, address, line, millis, on, seconds};
 use crate::srt::SrtInput;
 
@@ -26,7 +26,15 @@ fn conclusions_of_a_stranger_keep_no_caller_out() {
         let mut source = bed.output(&format!("srt://{at}?{SECRET}"));
         let mut peers = Vec::new();
         for _ in 0..200 {
-            let call = || Peer::call(&stranger, at, None, Settings::default(), Manner::default());
+            let call = || {
+                Peer::call(
+                    &stranger,
+                    at,
+                    None,
+                    Settings::default(),
+                    Behaviour::default(),
+                )
+            };
             peers.extend((0..3).map(|_| call()));
             bed.run(&mut [&mut source], &mut [&mut sink], millis(10));
         }

@@ -4,13 +4,13 @@
 use anabranch_srt::{CloseReason, Settings};
 use anabranch_units::Duration;
 
-use super::peer::{Manner, Peer};
+use super::peer::{Behaviour, Peer};
 use super::{Bed, Source, line, millis, packet};
 use crate::srt::{PAYLOAD_BYTES, SrtReceiver};
 
 const LATENCY: Duration = Duration::from_millis(400);
 const COUNT: u32 = 100;
-const LOSSY: Manner = Manner {
+const LOSSY: Behaviour = Behaviour {
     loses_each: Some(10),
     ends_at_once: true,
 };

@@ -12,7 +12,7 @@ use crate::handshake::Handshake;
 use crate::load::Load;
 use crate::port::Port;
 use crate::tcp::TcpFallback;
-use crate::tcp::dial::{Dial, Manner};
+use crate::tcp::dial::{Carriers, Dial};
 use crate::tcp::fallback::FallbackEvent;
 
 impl<L: Load> ClientRole<L> {
@@ -49,7 +49,7 @@ impl<L: Load> ClientRole<L> {
             return;
         }
         for (index, dial) in dials(ports) {
-            if self.fallback.manner(index) == Manner::Tcp && !dial.is_open() {
+            if self.fallback.carriers(index) == Carriers::Tcp && !dial.is_open() {
                 self.fallback.on_failure(now, index, Carrier::Tcp);
             } else if self
                 .driver
@@ -68,9 +68,9 @@ impl<L: Load> ClientRole<L> {
     }
 
     fn steer(&mut self, now: Instant, index: usize, dial: &Dial, ports: &[Port]) {
-        let manner = self.fallback.manner(index);
+        let carriers = self.fallback.carriers(index);
         let is_wanted = self.fallback.wants_connection(now, index);
-        dial.steer(manner, self.tcp_remote(index).filter(|_| is_wanted));
+        dial.steer(carriers, self.tcp_remote(index).filter(|_| is_wanted));
         if dial.take_opened()
             && let Some(handshake) = &mut self.handshake
         {
@@ -84,10 +84,10 @@ impl<L: Load> ClientRole<L> {
         };
         driver.set_answered_carrier(
             index,
-            match manner {
-                Manner::Udp => Some(Carrier::Udp),
-                Manner::Both => None,
-                Manner::Tcp | Manner::TcpOnly => Some(Carrier::Tcp),
+            match carriers {
+                Carriers::Udp => Some(Carrier::Udp),
+                Carriers::Both => None,
+                Carriers::Tcp | Carriers::TcpOnly => Some(Carrier::Tcp),
             },
         );
         if asks {

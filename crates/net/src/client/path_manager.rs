@@ -36,7 +36,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE_IN_SESSION: Duration = Duration::from_secs(60);
 /// Interval at which such a path is checked. After one check without an answer it calls another
 /// address, after three if it was heard before.
-const LOOK_INTERVAL: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// One path of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -331,7 +331,7 @@ impl PathManager {
     /// too, if they can. Returns whether any path moves.
     pub(super) fn on_session(&mut self, now: Instant, answered: Option<(usize, SocketAddr)>) {
         self.names.restart();
-        self.look_at = now + LOOK_INTERVAL;
+        self.look_at = now + POLL_INTERVAL;
         let Some((by, address)) = answered else {
             return;
         };
@@ -476,7 +476,7 @@ impl<L: Load> ClientRole<L> {
         if now < self.paths.look_at {
             return;
         }
-        self.paths.look_at = now + LOOK_INTERVAL;
+        self.paths.look_at = now + POLL_INTERVAL;
         for index in 0..self.paths.paths.len() {
             let managed = &mut self.paths.paths[index];
             let Some(name) = managed.name().cloned() else {

@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 
 use super::message::Message;
 use super::registration::Registration;
-use super::role::{CANDIDATE_PERIOD, Candidate, RelayRole, answer, ends_of};
+use super::role::{CONFIRMATION_PERIOD, RelayRole, UnconfirmedSession, answer, ends_of};
 use super::uplink::canonical;
 use crate::port::Port;
 use crate::random;
@@ -16,7 +16,7 @@ use crate::socket::Arrival;
 /// compared with all of them.
 const MAX_RECEIVERS: usize = 256;
 /// Maximum number of such sessions.
-const MAX_CANDIDATES: usize = 256;
+const MAX_UNCONFIRMED: usize = 256;
 
 impl RelayRole {
     /// Answers a receiver that wants to register.
@@ -64,10 +64,10 @@ impl RelayRole {
         let index = self.new_index();
         let block = SessionParameters::of_registration().to_block();
         let accepted = self.responder.accept(request, index, had_session, block);
-        if self.candidates.len() == MAX_CANDIDATES {
-            self.candidates.pop_front();
+        if self.unconfirmed.len() == MAX_UNCONFIRMED {
+            self.unconfirmed.pop_front();
         }
-        self.candidates.push_back(Candidate {
+        self.unconfirmed.push_back(UnconfirmedSession {
             receiver,
             session: accepted.agreed.session,
             answered_at: now,
@@ -78,8 +78,9 @@ impl RelayRole {
     fn new_index(&self) -> u32 {
         loop {
             let index = random::session_index();
-            let mut candidates = self.candidates.iter();
-            let is_taken = candidates.any(|candidate| candidate.session.local_index() == index);
+            let mut unconfirmed = self.unconfirmed.iter();
+            let is_taken =
+                unconfirmed.any(|unconfirmed| unconfirmed.session.local_index() == index);
             if !is_taken && !self.by_index.contains_key(&index) {
                 return index;
             }
@@ -88,11 +89,11 @@ impl RelayRole {
 
     /// Returns whether a datagram is addressed to a session that waits for its first one.
     pub(super) fn confirms(&self, now: Instant, index: u32, datagram: &[u8]) -> bool {
-        let mut candidates = self.candidates.iter();
+        let mut unconfirmed = self.unconfirmed.iter();
         !datagram.is_empty()
-            && candidates.any(|candidate| {
-                candidate.session.local_index() == index
-                    && now < candidate.answered_at + CANDIDATE_PERIOD
+            && unconfirmed.any(|unconfirmed| {
+                unconfirmed.session.local_index() == index
+                    && now < unconfirmed.answered_at + CONFIRMATION_PERIOD
             })
     }
 
@@ -105,22 +106,22 @@ impl RelayRole {
         datagram: &mut [u8],
         ports: &[Port],
     ) {
-        let mut candidates = self.candidates.iter_mut();
-        let at = candidates.position(|candidate| candidate.session.local_index() == index);
+        let mut unconfirmed = self.unconfirmed.iter_mut();
+        let at = unconfirmed.position(|unconfirmed| unconfirmed.session.local_index() == index);
         let Some(at) = at else { return };
-        let session = &mut self.candidates[at].session;
+        let session = &mut self.unconfirmed[at].session;
         let Ok(opened) = session.open(datagram) else {
             return;
         };
         let message = Message::read(opened.plaintext);
-        let Some(Candidate {
+        let Some(UnconfirmedSession {
             receiver, session, ..
-        }) = self.candidates.remove(at)
+        }) = self.unconfirmed.remove(at)
         else {
             return;
         };
         // Earlier ones of the same receiver can no longer be confirmed.
-        self.candidates.retain(|other| other.receiver != receiver);
+        self.unconfirmed.retain(|other| other.receiver != receiver);
         let ends = ends_of(arrival);
         let before = self.registrations.remove(&receiver);
         let screen = match before {

@@ -21,7 +21,7 @@ use crate::server::{RefusedSender, RefusedSenders};
 use crate::socket::{Arrival, Batch};
 
 /// Time for which an answered receiver may confirm its session.
-pub(super) const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
+pub(super) const CONFIRMATION_PERIOD: Duration = Duration::from_secs(10);
 /// Interval between two looks for idle flows and receivers.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 /// Period of the cookies' secrets (WireGuard has the same).
@@ -56,7 +56,7 @@ const RESETS: Limits = Limits {
 
 /// A session that its receiver has not confirmed yet.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct UnconfirmedSession {
     pub(super) receiver: PublicKey,
     pub(super) session: Session,
     pub(super) answered_at: Instant,
@@ -72,7 +72,7 @@ pub(crate) struct RelayRole {
     pub(super) registrations: BTreeMap<PublicKey, Registration>,
     /// Receivers by the indices of their sessions.
     pub(super) by_index: BTreeMap<u32, PublicKey>,
-    pub(super) candidates: VecDeque<Candidate>,
+    pub(super) unconfirmed: VecDeque<UnconfirmedSession>,
     flows: Flows,
     looks: Bucket,
     pub(super) handshakes: Limiter,
@@ -96,7 +96,7 @@ impl RelayRole {
             rate: config.rate,
             registrations: BTreeMap::new(),
             by_index: BTreeMap::new(),
-            candidates: VecDeque::new(),
+            unconfirmed: VecDeque::new(),
             flows: Flows::new(),
             looks: Bucket::default(),
             handshakes: Limiter::new(HANDSHAKES),
@@ -130,8 +130,8 @@ impl RelayRole {
         let allowed = &self.allowed;
         self.registrations.retain(|key, _| allowed.contains(key));
         self.by_index.retain(|_, key| allowed.contains(key));
-        self.candidates
-            .retain(|candidate| allowed.contains(&candidate.receiver));
+        self.unconfirmed
+            .retain(|unconfirmed| allowed.contains(&unconfirmed.receiver));
         self.prune_at = Instant::ZERO;
     }
 
@@ -153,7 +153,7 @@ impl RelayRole {
                 })
                 .collect(),
             flow_count: self.flows.len(),
-            candidate_count: self.candidates.len(),
+            unconfirmed_count: self.unconfirmed.len(),
             unknown_count: self.unknown_count,
         }
     }
@@ -404,8 +404,9 @@ impl RelayRole {
 
     fn prune(&mut self, now: Instant) {
         self.prune_at = now + PRUNE_INTERVAL;
-        let is_old = |candidate: &Candidate| now >= candidate.answered_at + CANDIDATE_PERIOD;
-        self.candidates.retain(|candidate| !is_old(candidate));
+        let is_old =
+            |unconfirmed: &UnconfirmedSession| now >= unconfirmed.answered_at + CONFIRMATION_PERIOD;
+        self.unconfirmed.retain(|unconfirmed| !is_old(unconfirmed));
         self.registrations
             .retain(|_, registration| !registration.is_over(now));
         let registrations = &self.registrations;

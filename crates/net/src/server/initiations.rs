@@ -4,10 +4,10 @@ use anabranch_secure::{HandshakeError, Mac, PublicKey, Refusal, Responder};
 use anabranch_units::{Ecn, Instant};
 
 use super::ServerRole;
-use super::candidates::Resent;
 use super::sessions::Owner;
+use super::unconfirmed::Resent;
 use crate::carrier::Carrier;
-use crate::gate::Verdict;
+use crate::handshake_limiter::Verdict;
 use crate::port::Port;
 use crate::random;
 use crate::session_parameters::{SessionKind, SessionParameters};
@@ -41,20 +41,20 @@ impl ServerRole {
         datagram: &[u8],
         ports: &[Port],
     ) -> bool {
-        if self.gate.is_rotation_due(now) {
+        if self.limiter.is_rotation_due(now) {
             self.responder.rotate_cookies();
         }
         let source = arrival.from;
         let Some(mark) = Responder::mark(datagram) else {
             return false;
         };
-        if let Some(resent) = self.candidates.resent(now, &mark) {
+        if let Some(resent) = self.unconfirmed.resent(now, &mark) {
             return self.resend(now, &resent, arrival, ports);
         }
         let responder = &self.responder;
         // A connection's address is proven by its own handshake.
         let has_session = !self.sessions.is_empty();
-        match self.gate.judge(now, source.ip(), has_session, || {
+        match self.limiter.judge(now, source.ip(), has_session, || {
             arrival.carrier == Carrier::Tcp || responder.proves_address(source, datagram)
         }) {
             Verdict::Admit => self.shake_hands(now, mark, arrival, datagram, ports),
@@ -74,7 +74,7 @@ impl ServerRole {
             .accepted
             .is_some_and(|owner| self.may_enter(now, owner));
         let is_still_true = is_accepted == resent.accepted.is_some();
-        if is_still_true && self.gate.may_answer(now) {
+        if is_still_true && self.limiter.may_answer(now) {
             answer_to(arrival, &resent.response, ports);
         }
         is_accepted
@@ -123,7 +123,7 @@ impl ServerRole {
                 (self.responder.refuse(request, reason), None)
             }
         };
-        self.candidates.add(now, (peer, mark), response, session);
+        self.unconfirmed.add(now, (peer, mark), response, session);
         answer_to(arrival, &response, ports);
         owner.is_ok()
     }
@@ -160,7 +160,7 @@ impl ServerRole {
             return;
         }
         self.refused_senders.add(arrival.from, error);
-        if self.gate.may_answer(now)
+        if self.limiter.may_answer(now)
             && let Some(notice) = self.responder.version_notice(datagram)
         {
             answer_to(arrival, &notice, ports);
@@ -170,7 +170,7 @@ impl ServerRole {
     fn new_session_index(&self) -> u32 {
         loop {
             let index = random::session_index();
-            if !self.sessions.has(index) && !self.candidates.has(index) {
+            if !self.sessions.has(index) && !self.unconfirmed.has(index) {
                 return index;
             }
         }

@@ -7,7 +7,7 @@ use anabranch_secure::SecretKey;
 use anabranch_units::{Ecn, Instant};
 
 use super::ServerConfig;
-use crate::lanes::Peer;
+use crate::peer_sockets::Peer;
 use crate::port::Port;
 use crate::relay::uplink::{SharedUplink, Uplink, canonical};
 use crate::relay::{RelayAccess, RelayState};

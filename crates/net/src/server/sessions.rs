@@ -6,7 +6,7 @@ use crate::session_parameters::SessionKind;
 use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
 
-use crate::lanes::Peer;
+use crate::peer_sockets::Peer;
 use crate::served::{Audience, Served};
 
 /// Owner of a session and its kind: there is one session of each at a time.

@@ -16,8 +16,8 @@ use crate::pairing::PairingOutcome;
 use crate::runtime::Runtime;
 use crate::served::{Audience, Offer};
 use crate::server::{
-    LocalAddresses, Places, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole,
-    Serves, sealed,
+    LocalAddresses, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole, Serves,
+    SessionLimit, sealed,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -138,9 +138,11 @@ impl StreamServer {
             .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Sets the groups that share places; see [`ServerConfig::places`]. Present sessions stay.
-    pub fn set_places(&self, places: Vec<Places>) {
-        self.runtime.change(|role, _| role.set_places(places));
+    /// Sets the groups with a common limit; see [`ServerConfig::session_limits`]. Present sessions
+    /// stay.
+    pub fn set_session_limits(&self, limits: Vec<SessionLimit>) {
+        self.runtime
+            .change(|role, _| role.set_session_limits(limits));
     }
 
     /// Lets in the first client that has `code`, until `lasts` is over; see

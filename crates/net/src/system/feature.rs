@@ -30,7 +30,7 @@ pub enum Feature {
     /// A check that a datagram on loopback comes from this user.
     SourceUser,
     /// A queue of the kernel's own for each peer of a receiver.
-    Lanes,
+    PeerSockets,
     /// Arrival times that the kernel notes.
     KernelTimestamps,
 }
@@ -49,7 +49,7 @@ impl Feature {
         Feature::ProcessLimits,
         Feature::InheritedSockets,
         Feature::SourceUser,
-        Feature::Lanes,
+        Feature::PeerSockets,
         Feature::KernelTimestamps,
     ];
 
@@ -102,7 +102,7 @@ impl Feature {
                 [true, false, false],
                 "let an encoder on a shared machine use srt:// with a passphrase",
             ),
-            Feature::Lanes => (
+            Feature::PeerSockets => (
                 [true, false, false],
                 "a flood from strangers shares the receiver's queue with its senders",
             ),

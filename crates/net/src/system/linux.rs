@@ -9,7 +9,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Maximum number of lanes served in a turn, so that the listening sockets get theirs in between.
+/// Maximum number of peer sockets served in a turn, so that the listening sockets get theirs in
+/// between.
 const MAX_READY: usize = 64;
 
 /// Whether a socket that is bound to an interface notices that another has taken its name.

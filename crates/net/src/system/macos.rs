@@ -57,7 +57,7 @@ pub(crate) fn share_port(_: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Sockets that the kernel watches: none, since there are no lanes.
+/// Sockets that the kernel watches: none, since there are no peer sockets.
 #[derive(Debug)]
 pub(crate) enum Watch {}
 

@@ -134,7 +134,7 @@ pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }
 
-/// Sockets that the kernel watches: none, since there are no lanes.
+/// Sockets that the kernel watches: none, since there are no peer sockets.
 #[derive(Debug)]
 pub(crate) enum Watch {}
 

@@ -20,7 +20,7 @@ const LAST_WAIT: Duration = Duration::from_secs(30);
 
 /// The carriers by which a path's datagrams leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Carriers {
     #[default]
     Udp,
     /// Copies by both, until one of them is answered.
@@ -33,7 +33,7 @@ pub(crate) enum Manner {
 
 #[derive(Debug, Default)]
 pub(crate) struct Dial {
-    manner: Cell<Manner>,
+    carriers: Cell<Carriers>,
     /// Address to connect to; `None`: nowhere.
     target: Cell<Option<SocketAddr>>,
     connection: Option<Connection>,
@@ -46,13 +46,13 @@ pub(crate) struct Dial {
 
 impl Dial {
     /// Sets the carriers, and the destination of TCP.
-    pub(crate) fn steer(&self, manner: Manner, target: Option<SocketAddr>) {
-        self.manner.set(manner);
+    pub(crate) fn steer(&self, carriers: Carriers, target: Option<SocketAddr>) {
+        self.carriers.set(carriers);
         self.target.set(target);
     }
 
-    pub(crate) fn manner(&self) -> Manner {
-        self.manner.get()
+    pub(crate) fn carriers(&self) -> Carriers {
+        self.carriers.get()
     }
 
     pub(crate) fn connection(&self) -> Option<&Connection> {
@@ -171,7 +171,7 @@ mod tests {
         let bed = Bed::new();
         let mut dial = Dial::default();
         assert_eq!(dial.tend_at(), None);
-        dial.steer(Manner::Both, Some(bed.at));
+        dial.steer(Carriers::Both, Some(bed.at));
         let (mut now, mut waits) = (Instant::from_secs(1), Vec::new());
         let (clock, mut buffers) = (bed.client.clock(), ReceiveBuffers::new());
         for _ in 0..7 {
@@ -193,7 +193,7 @@ mod tests {
     fn a_connection_that_nobody_accepts_in_time_is_given_up() {
         let bed = Bed::new();
         let mut dial = Dial::default();
-        dial.steer(Manner::Both, Some(bed.at));
+        dial.steer(Carriers::Both, Some(bed.at));
         let now = Instant::from_secs(1);
         bed.tend(&mut dial, now);
         assert_eq!(dial.tend_at(), Some(now + CONNECT_TIMEOUT));
@@ -209,11 +209,11 @@ mod tests {
             places.map(|place| bed.server.network().listen_tcp(place).expect("a free port"));
         let (mut dial, now) = (Dial::default(), Instant::from_secs(1));
         for target in places {
-            dial.steer(Manner::Both, Some(target));
+            dial.steer(Carriers::Both, Some(target));
             bed.tend(&mut dial, now);
             assert_eq!(dial.connection().map(Connection::peer), Some(target));
         }
-        dial.steer(Manner::Udp, None);
+        dial.steer(Carriers::Udp, None);
         bed.tend(&mut dial, now);
         assert!(dial.connection().is_none());
         assert_eq!(dial.tend_at(), None);

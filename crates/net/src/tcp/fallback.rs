@@ -16,7 +16,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::TcpFallback;
-use super::dial::Manner;
+use super::dial::Carriers;
 use crate::carrier::Carrier;
 
 /// Silence on all paths after which TCP is tried: four initiations have been lost by then.
@@ -68,7 +68,7 @@ pub(crate) struct Fallback {
 
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    manner: Manner,
+    carriers: Carriers,
     /// Time of TCP's first answer in the present attempt.
     heard_by_tcp_at: Option<Instant>,
     reported: Carrier,
@@ -80,9 +80,9 @@ struct Path {
 }
 
 impl Path {
-    fn new(manner: Manner) -> Self {
+    fn new(carriers: Carriers) -> Self {
         Path {
-            manner,
+            carriers,
             heard_by_tcp_at: None,
             reported: Carrier::Udp,
             ask_at: Instant::ZERO,
@@ -94,7 +94,7 @@ impl Path {
     }
 
     fn try_both(&mut self, now: Instant) {
-        self.manner = Manner::Both;
+        self.carriers = Carriers::Both;
         self.heard_by_tcp_at = None;
         let is_relapse = self.went_back_at.is_some_and(|at| now < at + RELAPSE);
         self.ask_interval = if is_relapse {
@@ -105,7 +105,7 @@ impl Path {
     }
 
     fn turn_to_tcp(&mut self, now: Instant) {
-        self.manner = Manner::Tcp;
+        self.carriers = Carriers::Tcp;
         self.heard_by_tcp_at.get_or_insert(now);
         self.ask_at = now + self.ask_interval;
         self.has_asked = false;
@@ -113,7 +113,7 @@ impl Path {
     }
 
     fn go_back(&mut self, now: Instant) {
-        self.manner = Manner::Udp;
+        self.carriers = Carriers::Udp;
         self.went_back_at = Some(now);
     }
 
@@ -146,14 +146,16 @@ impl Fallback {
         let Some(path) = self.paths.get_mut(index) else {
             return;
         };
-        match (self.phase, path.manner, carrier) {
+        match (self.phase, path.carriers, carrier) {
             (Phase::Trying, _, Carrier::Udp) => self.return_all(now),
             (Phase::Trying, _, Carrier::Tcp) => {
                 path.heard_by_tcp_at.get_or_insert(now);
             }
-            (Phase::Fallen, Manner::Both, Carrier::Tcp) => path.turn_to_tcp(now),
-            (Phase::Fallen, Manner::Both, Carrier::Udp) => path.go_back(now),
-            (Phase::Fallen, Manner::Tcp, Carrier::Udp) if path.on_answer(now) => path.go_back(now),
+            (Phase::Fallen, Carriers::Both, Carrier::Tcp) => path.turn_to_tcp(now),
+            (Phase::Fallen, Carriers::Both, Carrier::Udp) => path.go_back(now),
+            (Phase::Fallen, Carriers::Tcp, Carrier::Udp) if path.on_answer(now) => {
+                path.go_back(now)
+            }
             _ => {}
         }
     }
@@ -168,9 +170,9 @@ impl Fallback {
 
     fn new_path(&self) -> Path {
         Path::new(match self.phase {
-            Phase::Udp => Manner::Udp,
-            Phase::Trying | Phase::Fallen => Manner::Both,
-            Phase::TcpOnly => Manner::TcpOnly,
+            Phase::Udp => Carriers::Udp,
+            Phase::Trying | Phase::Fallen => Carriers::Both,
+            Phase::TcpOnly => Carriers::TcpOnly,
         })
     }
 
@@ -181,15 +183,15 @@ impl Fallback {
 
     /// Makes a path try both, as its connection is gone or its UDP fails.
     pub(crate) fn on_failure(&mut self, now: Instant, index: usize, carrier: Carrier) {
-        let manner = match carrier {
-            Carrier::Udp => Manner::Udp,
-            Carrier::Tcp => Manner::Tcp,
+        let carriers = match carrier {
+            Carrier::Udp => Carriers::Udp,
+            Carrier::Tcp => Carriers::Tcp,
         };
         if self.phase == Phase::Fallen
             && let Some(path) = self
                 .paths
                 .get_mut(index)
-                .filter(|path| path.manner == manner)
+                .filter(|path| path.carriers == carriers)
         {
             path.try_both(now);
         }
@@ -224,7 +226,7 @@ impl Fallback {
                     .filter(|path| path.heard_by_tcp_at.is_some());
                 heard.for_each(|path| path.turn_to_tcp(now));
             }
-            Phase::Fallen if self.paths.iter().all(|path| path.manner == Manner::Udp) => {
+            Phase::Fallen if self.paths.iter().all(|path| path.carriers == Carriers::Udp) => {
                 self.phase = Phase::Udp;
             }
             _ => {}
@@ -241,10 +243,10 @@ impl Fallback {
 
     fn update_carriers(&mut self) {
         for (index, path) in self.paths.iter_mut().enumerate() {
-            let carrier = match path.manner {
-                Manner::Udp => Carrier::Udp,
-                Manner::Tcp | Manner::TcpOnly => Carrier::Tcp,
-                Manner::Both => continue,
+            let carrier = match path.carriers {
+                Carriers::Udp => Carrier::Udp,
+                Carriers::Tcp | Carriers::TcpOnly => Carrier::Tcp,
+                Carriers::Both => continue,
             };
             if core::mem::replace(&mut path.reported, carrier) != carrier
                 && self.phase != Phase::TcpOnly
@@ -259,10 +261,10 @@ impl Fallback {
         core::mem::take(&mut self.events)
     }
 
-    pub(crate) fn manner(&self, index: usize) -> Manner {
+    pub(crate) fn carriers(&self, index: usize) -> Carriers {
         self.paths
             .get(index)
-            .map_or(Manner::Udp, |path| path.manner)
+            .map_or(Carriers::Udp, |path| path.carriers)
     }
 
     /// Returns whether a path needs a connection.
@@ -270,14 +272,14 @@ impl Fallback {
         self.paths.get(index).is_some_and(|path| {
             let lingers = path.heard_by_tcp_at.is_some()
                 && path.went_back_at.is_some_and(|at| now < at + LINGER);
-            path.manner != Manner::Udp || lingers
+            path.carriers != Carriers::Udp || lingers
         })
     }
 
     /// Returns whether the path is to be asked by UDP now; if so, it counts as asked.
     pub(crate) fn asks(&mut self, now: Instant, index: usize) -> bool {
         let path = self.paths.get_mut(index);
-        let path = path.filter(|path| path.manner == Manner::Tcp && now >= path.ask_at);
+        let path = path.filter(|path| path.carriers == Carriers::Tcp && now >= path.ask_at);
         let is_due = path.is_some();
         if let Some(path) = path {
             if path.has_asked {
@@ -300,8 +302,8 @@ impl Fallback {
             Phase::Fallen => self
                 .paths
                 .iter()
-                .filter_map(|path| match path.manner {
-                    Manner::Tcp => Some(path.ask_at),
+                .filter_map(|path| match path.carriers {
+                    Carriers::Tcp => Some(path.ask_at),
                     _ => None,
                 })
                 .min(),
@@ -347,12 +349,12 @@ mod tests {
     fn tcp_is_tried_after_three_seconds_of_silence_on_all_paths() {
         let mut fallback = Fallback::new(TcpFallback::Port(443));
         fallback.advance(at(2_999), START, 2);
-        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.carriers(0), Carriers::Udp);
         assert_eq!(fallback.next_at(START), Some(at(3_000)));
         fallback.advance(at(3_000), START, 2);
         assert_eq!(
-            (fallback.manner(0), fallback.manner(1)),
-            (Manner::Both, Manner::Both)
+            (fallback.carriers(0), fallback.carriers(1)),
+            (Carriers::Both, Carriers::Both)
         );
         assert!(fallback.wants_connection(at(3_000), 1));
         assert_eq!(fallback.take_events(), [FallbackEvent::Tries]);
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(fallback.next_at(START), Some(at(3_600)));
         fallback.on_heard(at(3_500), 1, Carrier::Udp);
         fallback.advance(at(3_700), None, 2);
-        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.carriers(0), Carriers::Udp);
         assert_eq!(fallback.take_events(), [FallbackEvent::Tries]);
     }
 
@@ -374,8 +376,8 @@ mod tests {
     fn a_path_goes_by_tcp_once_tcp_has_answered_on_it() {
         let mut fallback = fallen();
         assert_eq!(
-            (fallback.manner(0), fallback.manner(1)),
-            (Manner::Tcp, Manner::Both)
+            (fallback.carriers(0), fallback.carriers(1)),
+            (Carriers::Tcp, Carriers::Both)
         );
         fallback.on_heard(at(4_000), 1, Carrier::Tcp);
         fallback.advance(at(4_000), None, 2);
@@ -394,9 +396,9 @@ mod tests {
         // That one is lost: the count starts again.
         ask_and_answer(&mut fallback, 25_150);
         ask_and_answer(&mut fallback, 26_700);
-        assert_eq!(fallback.manner(0), Manner::Tcp);
+        assert_eq!(fallback.carriers(0), Carriers::Tcp);
         ask_and_answer(&mut fallback, 28_250);
-        assert_eq!(fallback.manner(0), Manner::Udp);
+        assert_eq!(fallback.carriers(0), Carriers::Udp);
         assert_eq!(fallback.take_events(), [carrier(0, Carrier::Udp)]);
         assert!(
             fallback.wants_connection(at(31_000), 0),
@@ -404,7 +406,7 @@ mod tests {
         );
         assert!(!fallback.wants_connection(at(31_300), 0));
         // The other path has had no answer by either.
-        assert_eq!(fallback.manner(1), Manner::Both);
+        assert_eq!(fallback.carriers(1), Carriers::Both);
         fallback.on_heard(at(40_000), 1, Carrier::Udp);
         fallback.advance(at(40_000), None, 2);
         assert_eq!(fallback.phase, Phase::Udp);
@@ -416,7 +418,7 @@ mod tests {
         for (millis, interval) in [(20_000, 20), (100_000, 40), (200_000, 80)] {
             fallback.paths[0].go_back(at(millis));
             fallback.on_failure(at(millis + 5_000), 0, Carrier::Udp);
-            assert_eq!(fallback.manner(0), Manner::Both);
+            assert_eq!(fallback.carriers(0), Carriers::Both);
             fallback.on_heard(at(millis + 6_000), 0, Carrier::Tcp);
             let interval = Duration::from_secs(interval);
             assert_eq!(fallback.paths[0].ask_at, at(millis + 6_000) + interval);
@@ -431,12 +433,12 @@ mod tests {
         let mut fallback = fallen();
         fallback.on_failure(at(5_000), 0, Carrier::Tcp);
         fallback.advance(at(5_000), None, 2);
-        assert_eq!(fallback.manner(0), Manner::Both);
+        assert_eq!(fallback.carriers(0), Carriers::Both);
         fallback.on_heard(at(6_000), 0, Carrier::Tcp);
         fallback.advance(at(6_000), None, 2);
         assert_eq!(
-            (fallback.manner(0), fallback.take_events()),
-            (Manner::Tcp, vec![])
+            (fallback.carriers(0), fallback.take_events()),
+            (Carriers::Tcp, vec![])
         );
     }
 
@@ -444,12 +446,12 @@ mod tests {
     fn paths_that_join_are_as_the_others() {
         let mut fallback = fallen();
         fallback.advance(at(5_000), None, 3);
-        assert_eq!(fallback.manner(2), Manner::Both);
+        assert_eq!(fallback.carriers(2), Carriers::Both);
         let mut only = Fallback::new(TcpFallback::Only);
         only.advance(at(0), START, 1);
         assert_eq!(
-            (only.manner(0), only.take_events()),
-            (Manner::TcpOnly, vec![])
+            (only.carriers(0), only.take_events()),
+            (Carriers::TcpOnly, vec![])
         );
         assert!(only.wants_connection(at(0), 0));
     }
@@ -458,7 +460,7 @@ mod tests {
     fn a_path_that_takes_a_number_begins_with_no_carrier_of_the_one_before() {
         let mut fallback = fallen();
         fallback.replace_path(0);
-        assert_eq!(fallback.manner(0), Manner::Both);
+        assert_eq!(fallback.carriers(0), Carriers::Both);
         fallback.on_heard(at(5_000), 0, Carrier::Tcp);
         fallback.advance(at(5_000), None, 2);
         assert_eq!(fallback.take_events(), [carrier(0, Carrier::Tcp)]);
@@ -473,8 +475,8 @@ mod tests {
         let mut fallback = Fallback::new(TcpFallback::Off);
         fallback.advance(at(60_000), START, 1);
         assert_eq!(
-            (fallback.manner(0), fallback.next_at(START)),
-            (Manner::Udp, None)
+            (fallback.carriers(0), fallback.next_at(START)),
+            (Carriers::Udp, None)
         );
     }
 }

@@ -6,7 +6,7 @@ pub struct Tables {
     /// Sessions.
     pub sessions: usize,
     /// Initiations that were answered, each with a session that may begin.
-    pub candidates: usize,
+    pub unconfirmed: usize,
     /// Replaced sessions, whose senders may still have to be notified.
     pub displaced: usize,
     /// Ended sessions that their owner has not taken.

@@ -276,7 +276,7 @@ fn a_relay_is_no_amplifier_and_carries_nothing_for_strangers() {
     let seen = relay.snapshot();
     assert_eq!(seen.receivers.len(), 1, "{seen:?}");
     assert!(
-        seen.flow_count <= 60 && seen.candidate_count == 0,
+        seen.flow_count <= 60 && seen.unconfirmed_count == 0,
         "{seen:?}"
     );
     bed.world.run_for(millis(20_000));

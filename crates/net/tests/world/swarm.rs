@@ -21,8 +21,8 @@ use anabranch_units::{DataRate, Duration, Rng, Seed};
 use super::bed::{FRAME_INTERVAL, millis};
 use camera::{Camera, Disturbance};
 use intruder::Intruder;
-use mischief::{Mischief, Seen};
-use studio::Studio;
+use mischief::{Mischief, Observations};
+use studio::ReceiverHost;
 
 /// Ticks in which disturbances happen; each camera has a frame for each tick.
 const DISTURBED_TICKS: u64 = 200;
@@ -59,9 +59,9 @@ struct Swarm {
     world: World,
     rng: Rng,
     cameras: Vec<Camera>,
-    studio: Studio,
+    studio: ReceiverHost,
     outage: Option<(Outage, u64)>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Observations>>,
     intruder: Option<Intruder>,
     passes_on: bool,
     /// Whether the disturbances are followed by a wait for the keys to change.
@@ -75,7 +75,7 @@ impl Swarm {
         let world = World::new(seed);
         let mut rng = Seed(seed).derive("swarm").rng();
         let has_tcp = rng.chance(0.4);
-        let studio = Studio::new(&world, 4, has_tcp);
+        let studio = ReceiverHost::new(&world, 4, has_tcp);
         let (is_hostile, passes_on) = (rng.chance(0.4), rng.chance(0.3));
         let mischief = Mischief::new(
             Seed(seed).derive("mischief").rng(),
@@ -86,7 +86,7 @@ impl Swarm {
         let seen = Arc::clone(&mischief.seen);
         world.set_bystander(mischief);
         let tcp = if has_tcp {
-            TcpFallback::Port(Studio::TCP_PORT)
+            TcpFallback::Port(ReceiverHost::TCP_PORT)
         } else {
             TcpFallback::Off
         };

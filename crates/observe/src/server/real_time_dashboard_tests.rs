@@ -44,18 +44,18 @@ struct Bed {
 }
 
 impl Bed {
-    fn new(door: Door) -> Bed {
-        Bed::with_patience(door, Patience::default())
+    fn new(rights: AccessRights) -> Bed {
+        Bed::with_patience(rights, Patience::default())
     }
 
-    fn with_patience(door: Door, patience: Patience) -> Bed {
+    fn with_patience(rights: AccessRights, patience: Patience) -> Bed {
         let mut server = Server::bind("--dashboard", &"0".parse().unwrap(), &[]).unwrap();
         server.patience = patience;
         let address = server.address().unwrap();
         let shared = Arc::new(Shared::new(Clock::start()));
         let metrics = Metrics {
             shared: Arc::clone(&shared),
-            door,
+            rights,
         };
         Bed {
             shared,
@@ -99,15 +99,15 @@ fn code(head: &str) -> &str {
     head.split(' ').nth(1).unwrap()
 }
 
-fn with_dashboard() -> Door {
-    Door {
+fn with_dashboard() -> AccessRights {
+    AccessRights {
         has_dashboard: true,
-        ..Door::default()
+        ..AccessRights::default()
     }
 }
 
-fn with_token() -> Door {
-    Door {
+fn with_token() -> AccessRights {
+    AccessRights {
         token: Some(TOKEN.parse().unwrap()),
         port: 9_797,
         ..with_dashboard()
@@ -151,13 +151,13 @@ fn an_address_for_other_machines_needs_a_token() {
     };
     let error = open(None, Some("0.0.0.0:0"), None).unwrap_err().to_string();
     assert!(error.contains("--dashboard-token-file FILE"), "{error}");
-    let doors = |servers: Vec<(Server, Door)>| -> Vec<(bool, bool)> {
-        let doors = servers.iter().map(|(_, door)| door);
-        doors
-            .map(|door| (door.has_dashboard, door.token.is_some()))
+    let rights = |servers: Vec<(Server, AccessRights)>| -> Vec<(bool, bool)> {
+        let rights = servers.iter().map(|(_, rights)| rights);
+        rights
+            .map(|rights| (rights.has_dashboard, rights.token.is_some()))
             .collect()
     };
-    let opened = |metrics, dashboard, token| doors(open(metrics, dashboard, token).unwrap());
+    let opened = |metrics, dashboard, token| rights(open(metrics, dashboard, token).unwrap());
     assert_eq!(opened(None, Some("0.0.0.0:0"), Some(TOKEN)), [(true, true)]);
     assert_eq!(opened(None, Some("0"), None), [(true, false)]);
     assert_eq!(opened(Some("0"), None, None), [(true, false)]);
@@ -170,7 +170,7 @@ fn an_address_for_other_machines_needs_a_token() {
 
 #[test]
 fn metrics_for_other_machines_have_no_dashboard() {
-    let bed = Bed::new(Door::default());
+    let bed = Bed::new(AccessRights::default());
     let (_, mut reader) = bed.get("/", "Connection: close\r\n");
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();

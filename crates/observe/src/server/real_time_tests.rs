@@ -16,9 +16,9 @@ fn server(patience: Patience) -> (Serving, SocketAddr) {
     server.patience = patience;
     let address = server.address().unwrap();
     let shared = Arc::new(Shared::new(Clock::start()));
-    let door = Door::default();
+    let rights = AccessRights::default();
     (
-        server.start("metrics", Metrics { shared, door }).unwrap(),
+        server.start("metrics", Metrics { shared, rights }).unwrap(),
         address,
     )
 }

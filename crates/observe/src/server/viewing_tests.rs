@@ -13,14 +13,14 @@ const TOKEN: &str = "0123456789abcdef0123";
 struct Bed(Metrics);
 
 impl Bed {
-    fn new(door: Door) -> Bed {
+    fn new(rights: AccessRights) -> Bed {
         let clock = Clock::start();
         let viewing = Viewing::new(Hub::start(clock).unwrap(), clock);
         let shared = Arc::new(Shared {
             viewing: Some(viewing),
             ..Shared::new(clock)
         });
-        Bed(Metrics { shared, door })
+        Bed(Metrics { shared, rights })
     }
 
     /// Returns the status of an answer, its headers and its text.
@@ -60,13 +60,13 @@ struct Asked {
     text: String,
 }
 
-fn for_viewers() -> Door {
-    Door {
+fn for_viewers() -> AccessRights {
+    AccessRights {
         token: Some(TOKEN.parse().unwrap()),
         has_pictures: true,
         is_for_viewers: true,
         is_shared: true,
-        ..Door::default()
+        ..AccessRights::default()
     }
 }
 
@@ -127,10 +127,10 @@ async fn offers_have_their_type_and_viewers_their_methods() {
 
 #[tokio::test]
 async fn the_dashboard_gives_other_sites_no_permission() {
-    let bed = Bed::new(Door {
+    let bed = Bed::new(AccessRights {
         has_pictures: true,
         has_dashboard: true,
-        ..Door::default()
+        ..AccessRights::default()
     });
     assert_eq!(bed.code("OPTIONS", "/whep", &[], "").await, 405);
     let described = bed.ask("GET", "/picture.json", &[], "").await;
@@ -140,9 +140,9 @@ async fn the_dashboard_gives_other_sites_no_permission() {
 
 #[tokio::test]
 async fn offers_of_one_host_have_a_rate() {
-    let bed = Bed::new(Door {
+    let bed = Bed::new(AccessRights {
         has_pictures: true,
-        ..Door::default()
+        ..AccessRights::default()
     });
     let sdp = [("content-type", "application/sdp")];
     let long = "a".repeat(70_000);

@@ -89,7 +89,7 @@ pub(super) fn judge_where(evidence: &Evidence, given: Parts, parts: Parts, why: 
     let mut judgement = Judgement::new();
     let mut sentences = Vec::new();
     let main = FORMS[0];
-    let tally = |(reading, bbr), parts: &[Part]| {
+    let met_points = |(reading, bbr), parts: &[Part]| {
         let all_at = |parts: &[Part], point: &Point| {
             let at = At {
                 evidence,
@@ -99,19 +99,19 @@ pub(super) fn judge_where(evidence: &Evidence, given: Parts, parts: Parts, why: 
             };
             parts.iter().all(|part| (part.is_so)(&at))
         };
-        SPACE.tally_where(
+        SPACE.met_points_where(
             |point| all_at(given, point),
             |point| expect(all_at(parts, point)),
         )
     };
-    let all = tally(main, parts);
+    let all = met_points(main, parts);
     all.report("all of it", &mut judgement);
     for part in parts.iter().filter(|_| parts.len() > 1) {
-        let one = tally(main, core::slice::from_ref(part));
+        let one = met_points(main, core::slice::from_ref(part));
         one.report(part.name, &mut judgement);
     }
     for form in FORMS {
-        let other = tally(form, parts);
+        let other = met_points(form, parts);
         let name = form_name(form.0, form.1);
         sentences.push(format!("{name}: {}", other.sentence()));
         if form != main {

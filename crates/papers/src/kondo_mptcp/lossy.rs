@@ -52,7 +52,7 @@ pub(super) const LOSSY: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let of = |name: &str| viewer(evidence.shown(name));
-        let better = SPACE.tally(|point| {
+        let better = SPACE.met_points(|point| {
             let [bbr, cubic] = ["BBR", "CUBIC"].map(|who| of(&point.of(who)));
             let is_so = is_superior(&bbr, &cubic) || is_perfect(&bbr);
             vec![Expect::that("", is_so)]

@@ -7,7 +7,7 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
-use crate::sweep::{Point, Tally};
+use crate::sweep::{MetPoints, Point};
 use anabranch_lab::metrics::Unit;
 
 /// Scheduler that takes the path of the larger bandwidth-delay product, as the paper proposes.
@@ -57,8 +57,8 @@ const PARTS: [(&str, IsMended); 3] = [
     ("no more underflows and no more discards", is_no_worse),
 ];
 
-fn tally(evidence: &Evidence, name: &str, parts: &[(&str, IsMended)]) -> Tally {
-    SPACE.tally(|point| {
+fn met_points(evidence: &Evidence, name: &str, parts: &[(&str, IsMended)]) -> MetPoints {
+    SPACE.met_points(|point| {
         let [new, old] = [name, DEFAULT].map(|name| run(evidence, point, name));
         vec![Expect::that(
             "",
@@ -86,23 +86,24 @@ pub(super) const FUTURE: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let all = tally(evidence, PROPOSED, &PARTS);
+        let all = met_points(evidence, PROPOSED, &PARTS);
         all.report("largest-bdp: all of it", &mut judgement);
         for part in &PARTS {
             let name = format!("largest-bdp: {}", part.0);
-            tally(evidence, PROPOSED, core::slice::from_ref(part)).report(&name, &mut judgement);
+            met_points(evidence, PROPOSED, core::slice::from_ref(part))
+                .report(&name, &mut judgement);
         }
         for other in OTHERS {
             let name = format!("{other}: all of it");
-            tally(evidence, other, &PARTS).show(&name, &mut judgement);
+            met_points(evidence, other, &PARTS).show(&name, &mut judgement);
             for part in &PARTS {
                 let name = format!("{other}: {}", part.0);
-                let one = tally(evidence, other, core::slice::from_ref(part));
+                let one = met_points(evidence, other, core::slice::from_ref(part));
                 judgement.report(&one.measured(&name));
             }
         }
         numbers(&mut judgement, evidence);
-        let same = SPACE.tally(|point| {
+        let same = SPACE.met_points(|point| {
             let [new, old] = [PROPOSED, DEFAULT].map(|name| run(evidence, point, name).trace_hash);
             vec![Expect::that("", new == old)]
         });

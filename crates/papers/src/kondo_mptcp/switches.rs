@@ -211,13 +211,13 @@ fn judge_blocked(evidence: &Evidence) -> Judgement {
         }),
         ("LTE carries two thirds", |run| far_share(run) >= 2.0 / 3.0),
     ];
-    let all = SPACE.tally(|point| {
+    let all = SPACE.met_points(|point| {
         let run = run(point, "BBR");
         vec![Expect::that("", parts.iter().all(|(_, is_so)| is_so(run)))]
     });
     all.report("all of it", &mut judgement);
     for (name, is_so) in parts {
-        let one = SPACE.tally(|point| vec![Expect::that("", is_so(run(point, "BBR")))]);
+        let one = SPACE.met_points(|point| vec![Expect::that("", is_so(run(point, "BBR")))]);
         one.report(name, &mut judgement);
     }
     let points = SPACE.points();

@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
-use crate::sweep::{Point, Tally};
+use crate::sweep::{MetPoints, Point};
 
 /// One of the networks, with the ends of its figures' axes.
 #[derive(Clone, Copy, Debug)]
@@ -245,8 +245,8 @@ impl At<'_> {
 }
 
 /// Tallies the points at which `is_so` is true.
-pub(super) fn tally(evidence: &Evidence, is_so: &dyn Fn(&At<'_>) -> bool) -> Tally {
-    SPACE.tally(|point| vec![Expect::that("it is so", is_so(&At { evidence, point }))])
+pub(super) fn met_points(evidence: &Evidence, is_so: &dyn Fn(&At<'_>) -> bool) -> MetPoints {
+    SPACE.met_points(|point| vec![Expect::that("it is so", is_so(&At { evidence, point }))])
 }
 
 /// A sentence of the paper at a point.
@@ -269,7 +269,7 @@ pub(super) fn judge(
     let mut judgement = Judgement::new();
     let mut lines = String::new();
     for (name, is_so) in sentences {
-        let so = tally(evidence, is_so);
+        let so = met_points(evidence, is_so);
         so.report(name, &mut judgement);
         judgement.report(&among(&drawn, name, is_so));
         lines.push_str(&format!("{name}: {} ", so.sentence()));

@@ -6,7 +6,7 @@ use anabranch_lab::metrics::{PathStatistics, Unit};
 use super::PAPER;
 use super::bench::{
     At, EQUAL, FAR_FIRST, FAR_SECOND, NETWORKS, Network, Plan, SCHEDULERS, Sentence, VARIANTS,
-    Video, download, judge, tally, within_axes,
+    Video, download, judge, met_points, within_axes,
 };
 use super::figures::CRITERION;
 use crate::claim::{Basis, Claim, Subject};
@@ -115,7 +115,7 @@ pub(super) const OLIA_BETTER: Claim = Claim {
                    path carries 5 Mbit/s, and the film has 5.24: it lacks the rate that LIA keeps \
                    on flow 2.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
-        let lia = tally(evidence, &|at| olia_by(at, "lia", "olia"));
+        let lia = met_points(evidence, &|at| olia_by(at, "lia", "olia"));
         lia.show("LIA better than OLIA", &mut judgement);
         judgement
     },

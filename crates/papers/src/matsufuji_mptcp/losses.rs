@@ -4,7 +4,7 @@ use anabranch_lab::metrics::{PathStatistics, Unit};
 
 use super::PAPER;
 use super::bench::{
-    At, NETWORKS, Network, Plan, Sentence, VARIANTS, judge, resent, tally, underflows,
+    At, NETWORKS, Network, Plan, Sentence, VARIANTS, judge, met_points, resent, underflows,
 };
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured, Samples};
@@ -95,7 +95,7 @@ pub(super) const UNDERFLOWS: Claim = Claim {
         let of = |at: &At<'_>, network: &Network, variant: &str| {
             at.mean((network, variant, "spd"), underflows)
         };
-        let more = tally(evidence, &|at| {
+        let more = met_points(evidence, &|at| {
             NETWORKS.iter().any(|network| {
                 let [compound, ccp] = ["compound", "ccp"].map(|it| of(at, network, it));
                 compound > ccp

@@ -19,7 +19,7 @@ use crate::record::RunRecord;
 
 /// Counts of the viewer of a whole film, and the origin of its packets.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Captured {
     discards: f64,
     underflows: u64,
     /// Packets resent by flow 2, and by flow 1.
@@ -33,10 +33,10 @@ struct Seen {
 }
 
 /// Change of the paper's observations, with these variants, schedulers and networks; empty for any.
-type Change = (&'static str, &'static str, &'static str, fn(&mut Seen));
+type Change = (&'static str, &'static str, &'static str, fn(&mut Captured));
 
 /// Returns the paper's observations, with numbers that are ours.
-fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
+fn paper(variant: &str, scheduler: &str, network: &str) -> Captured {
     let discards = match (variant, network, scheduler) {
         ("cubic" | "compound" | "new-reno", "200/100 ms", _) => 60.0,
         ("cubic" | "compound" | "new-reno", ..) => 10.0,
@@ -56,7 +56,7 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
         ("ccp", _) => 5_000,
         _ => 1_000,
     };
-    Seen {
+    Captured {
         discards,
         underflows: if variant == "compound" { 3 } else { 1 },
         resent,
@@ -68,7 +68,7 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
 }
 
 /// Makes a run with these counts.
-fn run(seen: Seen, network: &str) -> RunRecord {
+fn run(seen: Captured, network: &str) -> RunRecord {
     let path = |new: u64, resent: u64| {
         let mut path = PathStatistics::default();
         let reasons = [
@@ -180,9 +180,9 @@ fn what_the_paper_saw_holds() {
 
 #[test]
 fn each_sentence_can_fail() {
-    let good = |seen: &mut Seen| seen.discards = 10.0;
-    let bad = |seen: &mut Seen| seen.discards = 195.0;
-    let resends = |seen: &mut Seen| seen.resent = 20_000;
+    let good = |seen: &mut Captured| seen.discards = 10.0;
+    let bad = |seen: &mut Captured| seen.discards = 195.0;
+    let resends = |seen: &mut Captured| seen.resent = 20_000;
     let changes: [(&str, Change); 38] = [
         ("S3-F4", ("lia", "", "", good)),
         ("S3-F4", ("olia", "", "", good)),

@@ -1,5 +1,5 @@
-//! Packets in flight of some of the flows. Each lane has its own, so that flows of different lanes
-//! can take their turns at the same time.
+//! Packets in flight of some of the flows. Each shard has its own, so that flows of different
+//! shards can take their turns at the same time.
 
 use anabranch_core::{PathId, SendReason};
 use anabranch_link::{Dropped, Packet};
@@ -16,7 +16,7 @@ use crate::payload::{More, Unpacked};
 use crate::topology::Route;
 use crate::trace_hash::TraceHash;
 
-/// The traffic of a lane's flows.
+/// The traffic of a shard's flows.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Packet records by [`Packet::id`].
@@ -40,7 +40,7 @@ pub(crate) struct Traffic {
 }
 
 /// Traffic and its observer, by flow.
-pub(crate) trait Lanes {
+pub(crate) trait Shards {
     /// The observer's type.
     type Observer: Observer;
 
@@ -52,7 +52,7 @@ pub(crate) trait Lanes {
 }
 
 /// The only one.
-impl<O: Observer> Lanes for (&mut Traffic, &mut O) {
+impl<O: Observer> Shards for (&mut Traffic, &mut O) {
     type Observer = O;
 
     fn of(&mut self, _flow: FlowId) -> (&mut Traffic, &mut O) {

@@ -264,9 +264,9 @@ impl<O: Observer> Turn<'_, O> {
         let network = self
             .network
             .as_deref_mut()
-            .expect("an oracle requires a single lane");
-        let mut lanes = (&mut *self.traffic, &mut *self.observer);
-        network.carry(self.window, self.now, &mut lanes);
+            .expect("an oracle requires a single shard");
+        let mut shards = (&mut *self.traffic, &mut *self.observer);
+        network.carry(self.window, self.now, &mut shards);
         let routes = self.flow.paths.iter().map(|path| path.route);
         let direction = Side::Sender.direction();
         oracle::publish(

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::places::MAX_GROUPS_OF_NETWORK;
+use crate::group_limits::MAX_GROUPS_OF_NETWORK;
 use crate::wire::ID_BYTES;
 
 mod attacks;

@@ -20,17 +20,20 @@ use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
 const UNKNOWN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The server's interface, and the session of each address.
-pub struct Gate {
+pub struct ServerTun {
     device: Device,
     routes: Mutex<Routes<DatagramChannel>>,
 }
 
-impl Gate {
+impl ServerTun {
     /// Creates the interface, if one is requested.
     ///
     /// # Errors
     /// It cannot be created, or its network has no room for peers.
-    pub fn open(options: &TunOptions, keys: &[PublicKey]) -> anyhow::Result<Option<Arc<Gate>>> {
+    pub fn open(
+        options: &TunOptions,
+        keys: &[PublicKey],
+    ) -> anyhow::Result<Option<Arc<ServerTun>>> {
         let own = options.addresses(InnerAddress::OF_SERVER)?;
         if let Some(lonely) = own.iter().find(|own| own.other_host(0).is_none()) {
             anyhow::bail!("--tun-address {lonely}: its network has no room for a proxy");
@@ -38,7 +41,7 @@ impl Gate {
         let device = Device::open(options, &own)?;
         Ok(device.map(|device| {
             let routes = Mutex::new(Routes::new(own, keys));
-            Arc::new(Gate { device, routes })
+            Arc::new(ServerTun { device, routes })
         }))
     }
 
@@ -77,7 +80,7 @@ impl Gate {
 
 /// A session's access to the interface.
 pub struct Member {
-    gate: Option<Arc<Gate>>,
+    tun_server: Option<Arc<ServerTun>>,
     peer: PublicKey,
     channel: DatagramChannel,
     session: u64,
@@ -86,11 +89,18 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates the access of a new session. Without a gate, the proxy is notified that none exists.
-    pub fn new(gate: Option<Arc<Gate>>, peer: PublicKey, channel: DatagramChannel) -> Member {
-        let session = gate.as_ref().map_or(0, |gate| gate.routes(Routes::open));
+    /// Creates the access of a new session. Without an interface, the proxy is notified that none
+    /// exists.
+    pub fn new(
+        tun_server: Option<Arc<ServerTun>>,
+        peer: PublicKey,
+        channel: DatagramChannel,
+    ) -> Member {
+        let session = tun_server
+            .as_ref()
+            .map_or(0, |tun_server| tun_server.routes(Routes::open));
         Member {
-            gate,
+            tun_server,
             peer,
             channel,
             session,
@@ -104,8 +114,10 @@ impl Member {
         match Message::read(datagram) {
             Some(Message::Claim(wanted)) => {
                 let whose = (self.peer, self.session);
-                let verdicts = match &self.gate {
-                    Some(gate) => gate.routes(|routes| routes.claim(whose, &self.channel, wanted)),
+                let verdicts = match &self.tun_server {
+                    Some(tun_server) => {
+                        tun_server.routes(|routes| routes.claim(whose, &self.channel, wanted))
+                    }
                     None => [Verdict::NoNetwork; 2],
                 };
                 self.channel
@@ -118,11 +130,11 @@ impl Member {
     }
 
     async fn forward(&mut self, packet: &[u8]) {
-        let (Some(gate), Some(ends)) = (&self.gate, packet::ends(packet)) else {
+        let (Some(tun_server), Some(ends)) = (&self.tun_server, packet::ends(packet)) else {
             return;
         };
-        match gate.routes(|routes| routes.admit(self.session, ends.from)) {
-            Admission::Admitted => gate.device.send(packet).await,
+        match tun_server.routes(|routes| routes.admit(self.session, ends.from)) {
+            Admission::Admitted => tun_server.device.send(packet).await,
             Admission::Unknown => {
                 if self
                     .unknown_reported_at
@@ -147,8 +159,8 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        if let Some(gate) = &self.gate {
-            gate.routes(|routes| routes.close(self.session));
+        if let Some(tun_server) = &self.tun_server {
+            tun_server.routes(|routes| routes.close(self.session));
         }
     }
 }

@@ -28,24 +28,24 @@ const MAX_QUEUED: usize = 256;
 /// its target, and a session has 1,024 flows.
 pub(super) const MAX_QUEUED_BYTES: usize = 16 << 20;
 
-/// Serves all sessions that are opened; their IP packets go through the gate, if there is one.
+/// Serves all sessions that are opened; their IP packets go through the interface, if there is one.
 pub async fn serve_all(
     accepted: UnboundedReceiver<AcceptedDatagrams>,
     policy: Arc<Policy>,
-    gate: Option<Arc<tun::server::Gate>>,
+    tun_server: Option<Arc<tun::server::ServerTun>>,
 ) {
-    serve_by(accepted, policy, gate, Dialer::System).await;
+    serve_by(accepted, policy, tun_server, Dialer::System).await;
 }
 
 pub(crate) async fn serve_by(
     mut accepted: UnboundedReceiver<AcceptedDatagrams>,
     policy: Arc<Policy>,
-    gate: Option<Arc<tun::server::Gate>>,
+    tun_server: Option<Arc<tun::server::ServerTun>>,
     dialer: Dialer,
 ) {
     while let Some(AcceptedDatagrams { peer, channel }) = accepted.recv().await {
         let server = ServerEnd {
-            tun: tun::server::Member::new(gate.clone(), peer, channel.clone()),
+            tun: tun::server::Member::new(tun_server.clone(), peer, channel.clone()),
             peer,
             channel,
             policy: Arc::clone(&policy),

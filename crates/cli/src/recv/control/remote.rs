@@ -4,7 +4,7 @@ use anabranch_observe::control::{Change, Order, Refused};
 use anabranch_terminal::print;
 use anabranch_units::Instant;
 
-use super::Studio;
+use super::ReceivedStreams;
 use crate::allowed::StreamName;
 use crate::remote_control::{self, Pending, Request};
 
@@ -18,7 +18,7 @@ pub(super) struct Asking {
     order: Option<Order>,
 }
 
-impl Studio<'_> {
+impl ReceivedStreams<'_> {
     /// Asks the sender of a stream for a change of its own end.
     pub(super) fn ask_sender(&mut self, now: Instant, change: Change, order: Order) {
         let session = self.controlled.session(change.stream());

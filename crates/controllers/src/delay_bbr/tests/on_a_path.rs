@@ -11,7 +11,7 @@ use anabranch_core::recovery::LossDetection;
 
 /// State after a report.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Record {
     at: Instant,
     state: &'static str,
     rtt: Duration,
@@ -21,12 +21,12 @@ struct Seen {
 
 /// Controller that reports its state to the test.
 #[derive(Debug)]
-struct Watched {
+struct Recorder {
     bbr: DelayBbr,
-    seen: Sender<Seen>,
+    seen: Sender<Record>,
 }
 
-impl CongestionController for Watched {
+impl CongestionController for Recorder {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
         self.bbr.on_sent(now, packet);
     }
@@ -39,7 +39,7 @@ impl CongestionController for Watched {
         paths: &[PathView],
     ) {
         self.bbr.on_feedback(now, feedback, session, paths);
-        let seen = Seen {
+        let seen = Record {
             at: now,
             state: self.bbr.state(),
             rtt: feedback.rtt.latest().expect("a sample"),
@@ -67,9 +67,9 @@ impl CongestionController for Watched {
 }
 
 /// Runs a greedy flow of the default form alone on a link for a minute.
-fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Seen>) {
-    let (sender, seen): (_, Receiver<Seen>) = channel();
-    let watched = Watched {
+fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Record>) {
+    let (sender, seen): (_, Receiver<Record>) = channel();
+    let watched = Recorder {
         bbr: DelayBbr::new(&live::PROFILE, &paper_config(seed)),
         seen: sender,
     };
@@ -130,8 +130,8 @@ fn algorithm_4_a_queue_of_its_own_making_ends_probe_bw_within_two_round_trips() 
 }
 
 /// Whether two consecutive reports have found congestion, and ProbeBW has continued.
-fn is_congestion_left_unanswered(seen: &[Seen]) -> bool {
-    let is_unanswered = |seen: &Seen| seen.state == "ProbeBW" && seen.is_congested;
+fn is_congestion_left_unanswered(seen: &[Record]) -> bool {
+    let is_unanswered = |seen: &Record| seen.state == "ProbeBW" && seen.is_congested;
     seen.windows(2)
         .any(|pair| is_unanswered(&pair[0]) && is_unanswered(&pair[1]))
 }

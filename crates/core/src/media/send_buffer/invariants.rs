@@ -1,6 +1,6 @@
 //! Check of the sender's frames and of their waiting fragments.
 
-mod places;
+mod copies;
 
 use super::waiting::queue_order;
 use super::{Fragment, OutgoingFrame, SendBuffer, State};
@@ -8,19 +8,24 @@ use crate::fragment::FrameId;
 use crate::invariants::{Checker, Invariant};
 use crate::scheduler::{PacketKind, PacketView};
 
-use places::Place;
-pub(crate) use places::{Exceptions, Places};
+use copies::Place;
+pub(crate) use copies::{CopyMap, Exceptions};
 
 impl SendBuffer {
     /// Checks all frames; `places` lists the bound packets and those in flight.
-    pub(crate) fn check(&self, places: &mut Places, exceptions: Exceptions, checker: &mut Checker) {
+    pub(crate) fn check(
+        &self,
+        copies: &mut CopyMap,
+        exceptions: Exceptions,
+        checker: &mut Checker,
+    ) {
         self.check_lists(checker);
         for packet in &self.waiting {
-            places.at(packet.frame, packet.fragment).waiting += 1;
+            copies.at(packet.frame, packet.fragment).waiting += 1;
         }
         if let Some(repairs) = &self.repairs {
             for (copy, _) in &repairs.waiting {
-                places.at(copy.frame, copy.fragment).awaiting_repairs += 1;
+                copies.at(copy.frame, copy.fragment).awaiting_repairs += 1;
             }
         }
         let bytes = self.frames.iter().map(|frame| frame.bytes.len() as u64);
@@ -38,10 +43,10 @@ impl SendBuffer {
                 continue;
             }
             for (fragment, state) in (0..).zip(&frame.fragments) {
-                let mut place = places.of(id, fragment);
+                let mut place = copies.of(id, fragment);
                 // Packets that left before the fragment was cut again carry all its pieces.
                 let whole = frame.cut_of(fragment);
-                for path in places.of(id, whole).outstanding_on.iter() {
+                for path in copies.of(id, whole).outstanding_on.iter() {
                     place.outstanding_on.insert(path);
                 }
                 for path in place.pieces_on.iter() {
@@ -161,10 +166,10 @@ mod tests {
         buffer.retain_waiting(|index| index == 0);
         buffer.on_sent(FIRST, 0, PathId(0), SendReason::New);
         change(&mut buffer);
-        let mut places = Places::default();
-        places.at(FIRST, 0).outstanding_on.insert(PathId(0));
+        let mut copies = CopyMap::default();
+        copies.at(FIRST, 0).outstanding_on.insert(PathId(0));
         let mut checker = Checker::default();
-        buffer.check(&mut places, Exceptions::default(), &mut checker);
+        buffer.check(&mut copies, Exceptions::default(), &mut checker);
         let violations = checker.violations.iter();
         violations.map(|violation| violation.invariant).collect()
     }

@@ -17,14 +17,14 @@ const MAX_RECORDED: usize = 100;
 
 /// Observations of a bystander.
 #[derive(Default)]
-pub struct Seen {
+pub struct Observations {
     /// Times of initiations, by their source.
     initiations: BTreeMap<SocketAddr, Vec<Instant>>,
     /// Bytes from and to each of the bystander's addresses.
     own_bytes: BTreeMap<SocketAddr, [u64; 2]>,
 }
 
-impl Seen {
+impl Observations {
     /// Checks that retries have a floor.
     pub fn check_retries(&self) {
         for (from, times) in &self.initiations {
@@ -53,7 +53,7 @@ impl Seen {
 /// A bystander that copies, delays and replays at random, and drops nothing.
 pub struct Mischief {
     pub rng: Rng,
-    pub seen: Arc<Mutex<Seen>>,
+    pub seen: Arc<Mutex<Observations>>,
     pub studio: SocketAddr,
     pub is_hostile: bool,
     /// Whether it passes the answers to its own addresses on, from the studio's address.

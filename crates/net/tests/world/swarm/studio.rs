@@ -12,9 +12,9 @@ use super::super::bed::{line, number_of};
 
 /// Name of the studio's key.
 pub const NAME: &str = "studio";
-/// Limit of candidates, sessions of replaced senders, and ended sessions
+/// Limit of unconfirmed sessions, sessions of replaced senders, and ended sessions
 /// (docs/protocol-security.md).
-const MAX_CANDIDATES: usize = 2_048;
+const MAX_UNCONFIRMED: usize = 2_048;
 const MAX_OLD_SESSIONS: usize = 16;
 /// Limit of the bytes of frames that wait for others.
 const MAX_WAITING_BYTES: u64 = 64 << 20;
@@ -33,7 +33,7 @@ struct Session {
     frame_count: u64,
 }
 
-pub struct Studio {
+pub struct ReceiverHost {
     pub machine: Machine,
     line: Interface,
     pub listens_by_tcp: bool,
@@ -50,13 +50,13 @@ pub struct Studio {
     program: Option<Program>,
 }
 
-impl Studio {
+impl ReceiverHost {
     pub const TCP_PORT: u16 = 443;
 
-    pub fn new(world: &World, max_sessions: usize, listens_by_tcp: bool) -> Studio {
+    pub fn new(world: &World, max_sessions: usize, listens_by_tcp: bool) -> ReceiverHost {
         let machine = world.machine(NAME);
         let line = machine.attach("eth0", &line(200, 1));
-        Studio {
+        ReceiverHost {
             machine,
             line,
             listens_by_tcp,
@@ -84,7 +84,7 @@ impl Studio {
             builder = builder.allow(*key);
         }
         if self.listens_by_tcp {
-            builder = builder.listen_tcp(self.line.at(Studio::TCP_PORT));
+            builder = builder.listen_tcp(self.line.at(ReceiverHost::TCP_PORT));
         }
         let (receiver, receptions) = builder.start().expect("the addresses are free");
         if let Some(code) = &self.code {
@@ -172,7 +172,7 @@ impl Studio {
         };
         let tables = program.receiver.tables();
         assert!(tables.sessions <= self.max_sessions, "{tables:?}");
-        assert!(tables.candidates <= MAX_CANDIDATES, "{tables:?}");
+        assert!(tables.unconfirmed <= MAX_UNCONFIRMED, "{tables:?}");
         assert!(tables.displaced <= MAX_OLD_SESSIONS, "{tables:?}");
         assert!(tables.ended <= MAX_OLD_SESSIONS, "{tables:?}");
         for session in &program.sessions {

@@ -49,9 +49,9 @@ impl RouteOptions {
         let prepare = || {
             find("ip")?;
             let record = Record::open("default-route")?;
-            routes::Seen::look()?.check()?;
+            routes::RoutingState::read()?.check()?;
             if !self.name_servers.is_empty() {
-                names::Seen::look()?;
+                names::ResolverState::read()?;
             }
             anyhow::Ok(record)
         };
@@ -104,11 +104,11 @@ impl DefaultRoute {
 
     fn make(&mut self, granted: OfEach<bool>) -> anyhow::Result<()> {
         let granted = [0, 1].map(|index| self.addresses[index].filter(|_| granted[index]));
-        let seen = routes::Seen::look()?;
+        let seen = routes::RoutingState::read()?;
         seen.check()?;
         let mut steps = routes::plan(&seen, &self.tun, granted);
         if !self.servers.is_empty() {
-            let seen = names::Seen::look()?;
+            let seen = names::ResolverState::read()?;
             steps.extend(names::plan(&seen, &self.tun, &self.servers));
         }
         self.record.apply(&steps)?;

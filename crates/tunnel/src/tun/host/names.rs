@@ -16,23 +16,23 @@ const OF_RESOLVED: [&str; 2] = ["127.0.0.53", "127.0.0.54"];
 
 /// State of the machine's resolver.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ResolverState {
     /// The file itself, which may be a link.
     face: FileContent,
     /// Its content, through links.
     text: String,
 }
 
-impl Seen {
+impl ResolverState {
     /// Looks at the machine.
     ///
     /// # Errors
     /// The file cannot be read, or belongs to systemd-resolved, whose program is missing.
-    pub(super) fn look() -> anyhow::Result<Seen> {
+    pub(super) fn read() -> anyhow::Result<ResolverState> {
         let face = FileContent::read(Path::new(FILE))?;
         // A link that leads nowhere is a file without servers.
         let text = fs::read_to_string(FILE).unwrap_or_default();
-        let seen = Seen { face, text };
+        let seen = ResolverState { face, text };
         if seen.is_of_resolved() {
             find("resolvectl")?;
         }
@@ -55,7 +55,7 @@ fn server(line: &str) -> Option<&str> {
 
 /// Returns the changes by which names are resolved by these servers. Those of systemd-resolved
 /// belong to the interface and vanish with it.
-pub(super) fn plan(seen: &Seen, tun: &str, servers: &[IpAddr]) -> Vec<Step> {
+pub(super) fn plan(seen: &ResolverState, tun: &str, servers: &[IpAddr]) -> Vec<Step> {
     if servers.is_empty() {
         return Vec::new();
     }
@@ -104,7 +104,7 @@ mod tests {
             FileContent::Link(PathBuf::from("/run/NetworkManager/resolv.conf")),
         ];
         for face in files {
-            let seen = Seen {
+            let seen = ResolverState {
                 face: face.clone(),
                 text: text.to_owned(),
             };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn resolved_has_servers_of_the_interface() {
-        let seen = Seen {
+        let seen = ResolverState {
             face: FileContent::Link(PathBuf::from("../run/systemd/resolve/stub-resolv.conf")),
             text: "nameserver 127.0.0.53\noptions edns0 trust-ad\n".to_owned(),
         };

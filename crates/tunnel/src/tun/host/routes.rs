@@ -35,7 +35,7 @@ const FIRST_PRIORITY: u32 = 7_090;
 
 /// State of the machine's routes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RoutingState {
     /// Output of `ip rule show`, for both kinds.
     rules: String,
     /// Output of `ip route show table`, for both kinds.
@@ -43,18 +43,18 @@ pub(super) struct Seen {
     has_ipv6: bool,
 }
 
-impl Seen {
+impl RoutingState {
     /// Looks at the machine.
     ///
     /// # Errors
     /// The program `ip` is missing.
-    pub(super) fn look() -> anyhow::Result<Seen> {
+    pub(super) fn read() -> anyhow::Result<RoutingState> {
         let has_ipv6 = std::path::Path::new("/proc/net/if_inet6").exists();
         let both = |what: &str| {
             let ipv4 = output_of(&format!("ip -4 {what}"))?;
             anyhow::Ok(ipv4 + &output_of(&format!("ip -6 {what}"))?)
         };
-        Ok(Seen {
+        Ok(RoutingState {
             rules: both("rule show")?,
             table: both(&format!("route show table {TABLE}"))?,
             has_ipv6,
@@ -87,7 +87,7 @@ impl Seen {
 
 /// Returns the changes by which packets enter the interface `tun`, by the addresses of it that the
 /// server routes. Packets of a kind without an address have no route.
-pub(super) fn plan(seen: &Seen, tun: &str, addresses: OfEach<Option<IpAddr>>) -> Vec<Step> {
+pub(super) fn plan(seen: &RoutingState, tun: &str, addresses: OfEach<Option<IpAddr>>) -> Vec<Step> {
     let [ipv4, ipv6] = addresses;
     let mut steps = routes(Family::V4, tun, ipv4);
     steps.extend(rules(Family::V4, &of_ipv4(ipv4)));
@@ -185,10 +185,10 @@ mod tests {
             .collect()
     }
 
-    fn seen(has_ipv6: bool) -> Seen {
-        Seen {
+    fn seen(has_ipv6: bool) -> RoutingState {
+        RoutingState {
             has_ipv6,
-            ..Seen::default()
+            ..RoutingState::default()
         }
     }
 
@@ -290,9 +290,9 @@ mod tests {
 
     #[test]
     fn tables_and_priorities_of_others_are_respected() {
-        let rules = |rules: &str| Seen {
+        let rules = |rules: &str| RoutingState {
             rules: rules.to_owned(),
-            ..Seen::default()
+            ..RoutingState::default()
         };
         let usual = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n";
         rules(usual).check().unwrap();
@@ -305,9 +305,9 @@ mod tests {
             "{error}"
         );
         let table = "default via 192.0.2.1 dev eth0\n".to_owned();
-        let seen = Seen {
+        let seen = RoutingState {
             table,
-            ..Seen::default()
+            ..RoutingState::default()
         };
         assert!(seen.check().is_err());
     }

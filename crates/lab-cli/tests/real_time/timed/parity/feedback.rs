@@ -5,7 +5,7 @@
 use anabranch_lab::{RunOptions, Scenario, run_outcomes};
 use anabranch_units::{Instant, Seed};
 
-use super::run::{self, Look, Network, Run};
+use super::run::{self, Network, Run, Sample};
 use super::{ensure, twice};
 
 const SCENARIO: &str = r#"
@@ -46,7 +46,7 @@ struct Counted {
 fn counted(run: &Run) -> Counted {
     let first = run.look(Instant::from_secs(2));
     let last = run.looks.last().expect("somebody looked");
-    let since = |count: fn(&Look) -> u64| (count(last) - count(first)) as f64;
+    let since = |count: fn(&Sample) -> u64| (count(last) - count(first)) as f64;
     let pairs = run.looks.windows(2).filter(|pair| pair[0].at >= first.at);
     let round_trips = pairs.map(|pair| {
         let rtt = pair[0].sender.paths[0].view.rtt.smoothed.expect("known");

@@ -17,7 +17,7 @@ use anabranch_units::{Duration, Instant, Seed};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
 /// Time between snapshots of both ends.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Time from the clock's origin to the scenario's, in which the session is opened.
 const PREPARATION: Duration = Duration::from_secs(1);
 
@@ -37,13 +37,13 @@ pub(crate) struct Run {
     pub(crate) received: Vec<ReceivedFrame>,
     /// Received frames that were complete by the scenario's end, as the simulator counts.
     pub(crate) in_time_count: usize,
-    pub(crate) looks: Vec<Look>,
+    pub(crate) looks: Vec<Sample>,
     /// Statistics by path; empty without a relay.
     pub(crate) links: Vec<RelayLinkStatistics>,
 }
 
 /// Both ends at one time.
-pub(crate) struct Look {
+pub(crate) struct Sample {
     pub(crate) at: Instant,
     pub(crate) sender: Snapshot,
     pub(crate) receiver: Snapshot,
@@ -51,7 +51,7 @@ pub(crate) struct Look {
 
 impl Run {
     /// Returns the first snapshot at or after `at`, or the last.
-    pub(crate) fn look(&self, at: Instant) -> &Look {
+    pub(crate) fn look(&self, at: Instant) -> &Sample {
         let found = self.looks.iter().find(|look| look.at >= at);
         found.or(self.looks.last()).expect("somebody looked")
     }
@@ -191,7 +191,7 @@ struct Ends {
 impl Ends {
     /// Sends the source's frames at their times. Returns the number of accepted ones, and
     /// snapshots.
-    fn feed(&self, scenario: &Scenario, seed: Seed) -> (usize, Vec<Look>) {
+    fn feed(&self, scenario: &Scenario, seed: Seed) -> (usize, Vec<Sample>) {
         let mut source = (media(scenario).source)
             .build(Instant::ZERO, seed)
             .expect("the scenario was read");
@@ -203,7 +203,7 @@ impl Ends {
             while look_at < due_at {
                 self.wait_until(look_at);
                 looks.push(self.look());
-                look_at += LOOK_INTERVAL;
+                look_at += POLL_INTERVAL;
             }
             self.wait_until(due_at);
             let shape = source.produce(due_at, self.sender.target_bitrate());
@@ -220,8 +220,8 @@ impl Ends {
         (sent_count, looks)
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn look(&self) -> Sample {
+        Sample {
             at: Instant::ZERO + self.clock.now().saturating_since(self.begin),
             sender: self.sender.snapshot(),
             receiver: self.receiver.snapshot(),

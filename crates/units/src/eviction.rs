@@ -22,7 +22,7 @@ pub enum Right {
 
 /// A place that is taken, or wanted by a newcomer.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<Id, Order> {
+pub struct Occupant<Id, Order> {
     /// Name of the holder.
     pub id: Id,
     /// Address of the holder.
@@ -36,10 +36,10 @@ pub struct Place<Id, Order> {
 /// Returns the holder that gives way to `newcomer`: of those with the least right, the one of the
 /// most crowded network and of its most crowded host that has been idle for longest. Nobody gives
 /// way to a newcomer of less right, or unless `may_go` permits.
-pub fn gives_way<Id: Copy, Order: Ord>(
-    places: &[Place<Id, Order>],
-    newcomer: &Place<Id, Order>,
-    may_go: impl Fn(&Place<Id, Order>) -> bool,
+pub fn evicted<Id: Copy, Order: Ord>(
+    places: &[Occupant<Id, Order>],
+    newcomer: &Occupant<Id, Order>,
+    may_go: impl Fn(&Occupant<Id, Order>) -> bool,
 ) -> Option<Id> {
     // Those that keep their places are no crowd.
     let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
@@ -50,7 +50,7 @@ pub fn gives_way<Id: Copy, Order: Ord>(
         }
     }
     // The largest network first.
-    let crowd = |place: &Place<Id, Order>| {
+    let crowd = |place: &Occupant<Id, Order>| {
         let around = Network::around(place.address);
         let mut crowd: Vec<_> = around.map(|(network, _)| counts.get(&network)).collect();
         crowd.reverse();

@@ -1,4 +1,4 @@
-//! Groups of peers that share places, with a limit on their simultaneous sessions.
+//! Groups of peers with a limit on their simultaneous sessions.
 
 use anabranch_secure::PublicKey;
 use anabranch_units::Instant;
@@ -7,7 +7,7 @@ use super::sessions::{Owner, Sessions};
 
 /// A group of peers with a limit on their sessions at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct SessionLimit {
     /// The peers that share them.
     pub peers: Vec<PublicKey>,
     /// Maximum number of their sessions of the same kind.
@@ -15,39 +15,39 @@ pub struct Places {
 }
 
 /// Returns whether another session of `owner` displaces none: there is room for all, and for those
-/// with whom it shares places.
+/// in its group.
 pub(super) fn has_room(
     sessions: &Sessions,
-    all: &[Places],
+    all: &[SessionLimit],
     max_sessions: usize,
     owner: Owner,
 ) -> bool {
     let same = || sessions.iter().map(|(_, held)| held.owner());
     let same = || same().filter(|other| other.1 == owner.1);
-    let place = all.iter().find(|places| places.peers.contains(&owner.0));
+    let limit = all.iter().find(|limit| limit.peers.contains(&owner.0));
     same().count() < max_sessions
-        && place.is_none_or(|places| {
+        && limit.is_none_or(|limit| {
             same()
-                .filter(|other| places.peers.contains(&other.0))
+                .filter(|other| limit.peers.contains(&other.0))
                 .count()
-                < places.max_sessions
+                < limit.max_sessions
         })
 }
 
 /// Returns the session whose place `owner` would take, and the time at which it was last heard. It
-/// is one of those that share places with it, if these are taken, else of all with the same kind.
+/// is one of those of its group, if its limit is reached, else of all with the same kind.
 pub(super) fn longest_silent(
     sessions: &Sessions,
-    all: &[Places],
+    all: &[SessionLimit],
     owner: Owner,
 ) -> Option<(u32, Instant)> {
-    let place = all
+    let limit = all
         .iter()
-        .find(|places| places.peers.contains(&owner.0))
-        .filter(|places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner));
+        .find(|limit| limit.peers.contains(&owner.0))
+        .filter(|limit| !has_room(sessions, &[(*limit).clone()], usize::MAX, owner));
     let same = sessions.iter().filter(|(_, held)| {
         let other = held.owner();
-        other.1 == owner.1 && place.is_none_or(|places| places.peers.contains(&other.0))
+        other.1 == owner.1 && limit.is_none_or(|limit| limit.peers.contains(&other.0))
     });
     let heard = same.map(|(index, held)| (index, held.session.heard_at()));
     heard.min_by_key(|(_, heard_at)| *heard_at)

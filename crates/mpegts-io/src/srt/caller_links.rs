@@ -9,24 +9,24 @@ use anabranch_units::{Duration, Instant};
 use crate::links::{Link, LinkQuality, Links};
 
 /// Time between updates.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Period of the loss ratio.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
 
 /// Links of an input, one for its caller, and the loss of the last period.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct CallerLinks {
     links: Links,
     began_at: Instant,
     before: Statistics,
     loss_ratio: f64,
 }
 
-impl Seen {
+impl CallerLinks {
     pub(super) fn new(links: Links) -> Self {
-        Seen {
+        CallerLinks {
             links,
-            ..Seen::default()
+            ..CallerLinks::default()
         }
     }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn loss_is_that_of_the_last_second() {
-        let mut seen = Seen::default();
+        let mut seen = CallerLinks::default();
         let at = Instant::from_secs;
         let counts = |received_packets, missing_packets, recovered_packets| Statistics {
             received_packets,

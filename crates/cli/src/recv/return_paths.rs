@@ -32,7 +32,7 @@ pub(crate) struct ReturnArguments {
 
 /// The return paths to all connected senders.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Returns(Arc<Shared>);
+pub(super) struct ReturnPaths(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -41,7 +41,7 @@ struct Shared {
     has_joined: AtomicBool,
 }
 
-impl Returns {
+impl ReturnPaths {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamName, ReturnPath>> {
         let paths = self.0.paths.lock();
         paths.unwrap_or_else(PoisonError::into_inner)
@@ -91,7 +91,7 @@ impl Returns {
         stop: &Stop,
     ) -> anyhow::Result<()> {
         if let Some(path) = arguments.messages {
-            let (lines, returns) = (message::lines(path)?, self.clone());
+            let (lines, return_paths) = (message::lines(path)?, self.clone());
             let thread = std::thread::Builder::new().name("tally".to_owned());
             thread
                 .spawn(move || {
@@ -101,7 +101,7 @@ impl Returns {
                             _ => (None, line.as_str()),
                         };
                         let to = to.filter(|to| *to != "*");
-                        if returns.send(to, &message::frame(text, clock.now())) == 0 {
+                        if return_paths.send(to, &message::frame(text, clock.now())) == 0 {
                             let recipient = to.unwrap_or("no sender is connected");
                             print::note(format_args!("message not sent ({recipient}): {text}"));
                         }
@@ -111,13 +111,13 @@ impl Returns {
         }
         if let Some(name) = arguments.return_input {
             let input = Input::open(&name, None, stop, &clock)?;
-            let (returns, stop) = (self.clone(), stop.clone());
+            let (return_paths, stop) = (self.clone(), stop.clone());
             let thread = std::thread::Builder::new().name("return".to_owned());
             thread
                 .spawn(move || {
-                    let target = || returns.wanted();
+                    let target = || return_paths.wanted();
                     let fed = input.run(&clock, &stop, target, |unit, captured_at| {
-                        returns.send(None, &unit.into_frame(captured_at).0);
+                        return_paths.send(None, &unit.into_frame(captured_at).0);
                         true
                     });
                     fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));

@@ -1,4 +1,4 @@
-//! The file by which `anabranch pair` finds a running program: `senders.door` beside `senders`.
+//! The file by which `anabranch pair` finds a running program: `senders.program` beside `senders`.
 //!
 //! The program holds a lock on it as long as it runs. The file that a killed program leaves behind
 //! therefore invites nobody.
@@ -15,13 +15,13 @@ use anabranch_secure::PublicKey;
 use anyhow::{Context, anyhow, ensure};
 
 /// End of the file's name, behind that of the list.
-const ENDING: &str = ".door";
+const ENDING: &str = ".program";
 /// Upper bound on the length of a file.
 const MAX_BYTES: u64 = 4_096;
 
 /// The way into a running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Door {
+pub(crate) struct RunningProgram {
     /// The command: `recv`, `serve` or `serve --relay`.
     pub(crate) command: String,
     /// Public key of the program.
@@ -34,7 +34,7 @@ pub(crate) struct Door {
 
 /// The file of this program, which is locked.
 #[derive(Debug)]
-pub(crate) struct OpenDoor {
+pub(crate) struct Announcement {
     file: File,
     path: PathBuf,
     _hold: Hold,
@@ -47,13 +47,13 @@ pub(crate) fn beside(list: &Path, ending: &str) -> PathBuf {
     list.with_file_name(name)
 }
 
-impl Door {
+impl RunningProgram {
     /// Writes the file beside a list, and locks it until the program ends. `None` if another
     /// program has it.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn open(&self, list: &Path) -> io::Result<Option<OpenDoor>> {
+    pub(crate) fn open(&self, list: &Path) -> io::Result<Option<Announcement>> {
         let path = beside(list, ENDING);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -61,7 +61,7 @@ impl Door {
         let Some(hold) = system::hold(&file, &path) else {
             return Ok(None);
         };
-        let mut open = OpenDoor {
+        let mut open = Announcement {
             file,
             path,
             _hold: hold,
@@ -74,7 +74,7 @@ impl Door {
     ///
     /// # Errors
     /// No program runs that has it, or the file cannot be read.
-    pub(crate) fn of(list: &Path) -> anyhow::Result<Door> {
+    pub(crate) fn of(list: &Path) -> anyhow::Result<RunningProgram> {
         let path = beside(list, ENDING);
         let shown = list.display();
         let absent = || {
@@ -88,7 +88,8 @@ impl Door {
         ensure!(is_held, "{}", absent());
         let mut text = String::new();
         file.take(MAX_BYTES).read_to_string(&mut text)?;
-        Door::read(&text).with_context(|| format!("{} cannot be understood", path.display()))
+        RunningProgram::read(&text)
+            .with_context(|| format!("{} cannot be understood", path.display()))
     }
 
     /// Returns the lists of a folder whose programs run.
@@ -99,12 +100,12 @@ impl Door {
             Some(path.with_file_name(name))
         };
         let mut lists: Vec<PathBuf> = entries.filter_map(|entry| list(entry.path())).collect();
-        lists.retain(|list| Door::of(list).is_ok());
+        lists.retain(|list| RunningProgram::of(list).is_ok());
         lists.sort();
         lists
     }
 
-    fn read(text: &str) -> anyhow::Result<Door> {
+    fn read(text: &str) -> anyhow::Result<RunningProgram> {
         let line = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
             let found = lines
@@ -112,7 +113,7 @@ impl Door {
                 .map(|(_, value)| value.to_owned());
             found.ok_or_else(|| anyhow!("`{name}` is missing"))
         };
-        Ok(Door {
+        Ok(RunningProgram {
             command: line("command")?,
             key: line("key")?.parse()?,
             local: line("local")?.parse()?,
@@ -121,7 +122,7 @@ impl Door {
     }
 
     fn to_text(&self) -> String {
-        let Door {
+        let RunningProgram {
             command,
             key,
             local,
@@ -131,16 +132,16 @@ impl Door {
     }
 }
 
-impl OpenDoor {
+impl Announcement {
     /// Writes the text of the file.
-    fn write(&mut self, door: &Door) -> io::Result<()> {
+    fn write(&mut self, program: &RunningProgram) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
-        self.file.write_all(door.to_text().as_bytes())
+        self.file.write_all(program.to_text().as_bytes())
     }
 }
 
-impl Drop for OpenDoor {
+impl Drop for Announcement {
     fn drop(&mut self) {
         // Without the file, nobody is invited either.
         let _ = std::fs::remove_file(&self.path);
@@ -154,32 +155,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_door_is_open_as_long_as_its_program_runs() {
+    fn a_program_is_found_while_it_runs() {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("senders");
-        let error = Door::of(&list).unwrap_err().to_string();
+        let error = RunningProgram::of(&list).unwrap_err().to_string();
         assert!(error.contains("recv --pair"), "{error}");
-        let door = Door {
+        let program = RunningProgram {
             command: "recv".to_owned(),
             key: SecretKey::generate().public_key(),
             local: "0.0.0.0:7000".parse().unwrap(),
             outside: String::new(),
         };
-        let mut open = door.open(&list).unwrap().expect("nobody has it");
-        assert_eq!(Door::of(&list).unwrap(), door);
-        assert!(door.open(&list).unwrap().is_none(), "another program");
-        let moved = Door {
+        let mut open = program.open(&list).unwrap().expect("nobody has it");
+        assert_eq!(RunningProgram::of(&list).unwrap(), program);
+        assert!(program.open(&list).unwrap().is_none(), "another program");
+        let moved = RunningProgram {
             outside: "studio.example:7000".to_owned(),
-            ..door.clone()
+            ..program.clone()
         };
         open.write(&moved).unwrap();
-        assert_eq!(Door::of(&list).unwrap(), moved);
-        assert_eq!(Door::all_in(folder.path()), std::slice::from_ref(&list));
+        assert_eq!(RunningProgram::of(&list).unwrap(), moved);
+        assert_eq!(
+            RunningProgram::all_in(folder.path()),
+            std::slice::from_ref(&list)
+        );
         drop(open);
-        assert!(Door::of(&list).is_err());
+        assert!(RunningProgram::of(&list).is_err());
         // A killed program leaves its file behind.
-        std::fs::write(beside(&list, ENDING), door.to_text()).unwrap();
-        assert!(Door::of(&list).is_err());
-        assert!(Door::all_in(folder.path()).is_empty());
+        std::fs::write(beside(&list, ENDING), program.to_text()).unwrap();
+        assert!(RunningProgram::of(&list).is_err());
+        assert!(RunningProgram::all_in(folder.path()).is_empty());
     }
 }

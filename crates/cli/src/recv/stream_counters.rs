@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
 use anabranch_mpegts_io::{Link, Links};
 use anabranch_net::{Clock, PathSnapshot, Receiver, Snapshot};
-use anabranch_observe::{Foreign, Look};
+use anabranch_observe::{Foreign, StreamSnapshot};
 use anabranch_units::{Duration, Instant};
 
 use crate::allowed::{self, Allowed, StreamName};
@@ -17,7 +17,7 @@ pub(super) const SUSPECT_AFTER: Duration = Duration::from_secs(3);
 
 /// Counters of a stream.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct StreamCounters {
     name: StreamName,
     protocol: &'static str,
     links: Option<Links>,
@@ -33,9 +33,9 @@ struct Counts {
     heard_at: Option<Instant>,
 }
 
-impl Tally {
+impl StreamCounters {
     pub(super) fn new(name: StreamName, protocol: &'static str, links: Option<Links>) -> Self {
-        Tally {
+        StreamCounters {
             name,
             protocol,
             links,
@@ -60,7 +60,7 @@ impl Tally {
     }
 
     /// Returns a snapshot in the form of our own streams: links are paths.
-    fn look(&self, now: Instant) -> Look {
+    fn look(&self, now: Instant) -> StreamSnapshot {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let links = self.links.as_ref().map(Links::get).unwrap_or_default();
         let snapshot = Snapshot {
@@ -74,7 +74,7 @@ impl Tally {
             paths: links.iter().map(|link| path(link, now)).collect(),
             ..Snapshot::default()
         };
-        Look {
+        StreamSnapshot {
             name: self.name.as_str().to_owned(),
             path_names: Vec::new(),
             snapshot,
@@ -124,44 +124,47 @@ fn path(link: &Link, now: Instant) -> PathSnapshot {
     }
 }
 
-/// Tallies of all streams by other protocols.
+/// Counters of all streams by other protocols.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tallies(Arc<Mutex<Vec<Arc<Tally>>>>);
+pub(super) struct AllCounters(Arc<Mutex<Vec<Arc<StreamCounters>>>>);
 
-impl Tallies {
-    pub(super) fn add(&self, tally: Arc<Tally>) {
+impl AllCounters {
+    pub(super) fn add(&self, counters: Arc<StreamCounters>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(tally);
+        all.push(counters);
     }
 
-    pub(super) fn looks(&self, clock: &Clock) -> Vec<Look> {
+    pub(super) fn snapshots(&self, clock: &Clock) -> Vec<StreamSnapshot> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.now();
-        all.iter().map(|tally| tally.look(now)).collect()
+        all.iter().map(|counters| counters.look(now)).collect()
     }
 }
 
 /// Returns a function that takes snapshots of all sessions, our own as long as the receiver exists.
-pub(super) fn looks(
+pub(super) fn snapshots(
     receiver: Option<&Arc<Receiver>>,
     names: Arc<Mutex<Vec<Allowed>>>,
-    tallies: Tallies,
+    all_counters: AllCounters,
     clock: Clock,
-) -> impl Fn() -> Vec<Look> + Send + 'static + use<> {
+) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static + use<> {
     let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
     move || {
         let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
         let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let native = seen.unwrap_or_default().into_iter().map(|snapshot| Look {
-            name: snapshot.peer.map_or_else(String::new, |peer| {
-                allowed::name_of(&names, &peer).as_str().to_owned()
-            }),
-            path_names: Vec::new(),
-            snapshot,
-            foreign: None,
-            flows: Vec::new(),
-        });
-        native.chain(tallies.looks(&clock)).collect()
+        let native = seen
+            .unwrap_or_default()
+            .into_iter()
+            .map(|snapshot| StreamSnapshot {
+                name: snapshot.peer.map_or_else(String::new, |peer| {
+                    allowed::name_of(&names, &peer).as_str().to_owned()
+                }),
+                path_names: Vec::new(),
+                snapshot,
+                foreign: None,
+                flows: Vec::new(),
+            });
+        native.chain(all_counters.snapshots(&clock)).collect()
     }
 }
 
@@ -195,19 +198,19 @@ mod tests {
 
     #[test]
     fn a_pause_ends_a_session_and_the_counts_are_of_the_last() {
-        let tally = Tally::new("van".parse().unwrap(), "srt", None);
+        let counters = StreamCounters::new("van".parse().unwrap(), "srt", None);
         let at = Instant::from_secs;
         let seen = |second| {
-            let snapshot = tally.look(at(second)).snapshot;
+            let snapshot = counters.look(at(second)).snapshot;
             let bytes = snapshot.session.media_bytes_received;
             (snapshot.connected_at, bytes)
         };
         assert_eq!(seen(1), (None, 0));
-        assert!(tally.add(at(2), 100));
-        assert!(!tally.add(at(11), 200));
+        assert!(counters.add(at(2), 100));
+        assert!(!counters.add(at(11), 200));
         assert_eq!(seen(12), (Some(at(2)), 300));
         assert_eq!(seen(30), (None, 300));
-        assert!(tally.add(at(31), 50));
+        assert!(counters.add(at(31), 50));
         assert_eq!(seen(31), (Some(at(31)), 50));
     }
 }

@@ -6,7 +6,7 @@ use crate::path_view::{PathId, PathSet, PathState, PathView};
 
 /// Iterates over the paths that `packet` may take: the active ones that it need not avoid, else any
 /// active one, else those held in reserve, else any usable one (better a suspect path than none).
-pub fn candidates<'a>(
+pub fn eligible_paths<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
 ) -> impl Iterator<Item = &'a PathView> + Clone {
@@ -47,7 +47,7 @@ pub fn cheapest<K: Ord>(
 ) -> Option<PathId> {
     match paths {
         [only] => only.state.is_usable().then_some(only.id),
-        _ => candidates(packet, paths)
+        _ => eligible_paths(packet, paths)
             .min_by_key(cost)
             .map(|path| path.id),
     }
@@ -97,7 +97,7 @@ mod tests {
         paths[3].state = PathState::Suspect;
         let lost_on_first = packet(PathSet::only(PathId(0)));
         let taken = |paths: &[PathView]| -> Vec<u8> {
-            let ids = candidates(&lost_on_first, paths);
+            let ids = eligible_paths(&lost_on_first, paths);
             ids.map(|path| path.id.0).collect()
         };
         assert_eq!(taken(&paths), [1]);

@@ -1,8 +1,8 @@
 //! Initiations that were answered recently, and the sessions that wait for their first datagram.
 //!
 //! An initiation may be a replay; the first datagram of its session proves that it was not. Each
-//! initiation therefore has a candidate of its own: if a peer had one place, its replayed
-//! initiations could push out the live one. Memory is bounded by time and by the gate's rate.
+//! initiation therefore has an entry of its own: if a peer had one place, its replayed
+//! initiations could push out the live one. Memory is bounded by time and by the limiter's rate.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,11 +14,11 @@ use super::sessions::Owner;
 /// Time for which a resent initiation gets the same response: a sender resends it at most 2 s
 /// later, and paths overtake each other by less. After that it is answered like a new one.
 const RESEND_PERIOD: Duration = Duration::from_secs(5);
-/// Time for which a candidate can be confirmed: a resend at the end of [`RESEND_PERIOD`] leaves 5 s
-/// for the round trip.
-const CANDIDATE_PERIOD: Duration = Duration::from_secs(10);
-/// Maximum number of entries, some 3 kB each: the gate admits 200 handshakes a second and a burst
-/// of 40, so no entry makes room before its time.
+/// Time for which an unconfirmed session can be confirmed: a resend at the end of [`RESEND_PERIOD`]
+/// leaves 5 s for the round trip.
+const CONFIRMATION_PERIOD: Duration = Duration::from_secs(10);
+/// Maximum number of entries, some 3 kB each: the limiter admits 200 handshakes a second and a
+/// burst of 40, so no entry makes room before its time.
 const MAX_ENTRIES: usize = 2_048;
 
 /// Response to an initiation that was answered before.
@@ -29,7 +29,7 @@ pub(super) struct Resent {
     pub(super) accepted: Option<Owner>,
 }
 
-/// A candidate whose first datagram has arrived.
+/// An unconfirmed session whose first datagram has arrived.
 #[derive(Debug)]
 pub(super) struct Confirmed {
     pub(super) owner: Owner,
@@ -54,9 +54,9 @@ struct Accepted {
     agreed: Option<Agreed>,
 }
 
-/// The candidates.
+/// The unconfirmed sessions.
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub(super) struct UnconfirmedSessions {
     /// Entries, the oldest first.
     entries: VecDeque<Entry>,
     /// Number of removed entries, which is the number of the first in `entries`.
@@ -67,7 +67,7 @@ pub(super) struct Candidates {
     by_index: BTreeMap<u32, u64>,
 }
 
-impl Candidates {
+impl UnconfirmedSessions {
     /// Remembers the response to an initiation of `peer`, and the session that it agrees to.
     pub(super) fn add(
         &mut self,
@@ -114,11 +114,11 @@ impl Candidates {
         self.by_index.contains_key(&index)
     }
 
-    /// Returns the candidate with this index that can be confirmed, and its owner.
+    /// Returns the unconfirmed session with this index that can be confirmed, and its owner.
     pub(super) fn get_mut(&mut self, now: Instant, index: u32) -> Option<(Owner, &mut Session)> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
-        if now >= entry.answered_at + CANDIDATE_PERIOD {
+        if now >= entry.answered_at + CONFIRMATION_PERIOD {
             return None;
         }
         let accepted = entry.accepted.as_mut()?;
@@ -126,8 +126,8 @@ impl Candidates {
         Some((accepted.owner, &mut agreed.session))
     }
 
-    /// Takes a candidate whose first datagram has opened. Earlier ones of its owner can then not be
-    /// confirmed: a delayed datagram must not replace a later session.
+    /// Takes an unconfirmed session whose first datagram has opened. Earlier ones of its owner can
+    /// then not be confirmed: a delayed datagram must not replace a later session.
     pub(super) fn confirm(&mut self, index: u32) -> Option<Confirmed> {
         let place = self.place(*self.by_index.get(&index)?)?;
         let entry = self.entries.get_mut(place)?;
@@ -146,7 +146,7 @@ impl Candidates {
         })
     }
 
-    /// Forgets the candidates and responses of peers that are no longer allowed.
+    /// Forgets the unconfirmed sessions and responses of peers that are no longer allowed.
     pub(super) fn set_allowed(&mut self, allowed: &[PublicKey]) {
         for entry in &mut self.entries {
             if !allowed.contains(&entry.peer) {
@@ -163,7 +163,7 @@ impl Candidates {
         while self
             .entries
             .front()
-            .is_some_and(|entry| now >= entry.answered_at + CANDIDATE_PERIOD)
+            .is_some_and(|entry| now >= entry.answered_at + CONFIRMATION_PERIOD)
         {
             self.forget_oldest();
         }
@@ -209,7 +209,7 @@ mod tests {
         sender: SecretKey,
         receiver_key: PublicKey,
         responder: Responder,
-        candidates: Candidates,
+        unconfirmed: UnconfirmedSessions,
     }
 
     impl Bed {
@@ -219,7 +219,7 @@ mod tests {
                 receiver_key: receiver.public_key(),
                 responder: Responder::new(receiver, [sender.public_key()]),
                 sender,
-                candidates: Candidates::default(),
+                unconfirmed: UnconfirmedSessions::default(),
             }
         }
 
@@ -237,7 +237,7 @@ mod tests {
             let mark = Responder::mark(initiator.message()).unwrap();
             let session = Some((self.owner(), answer.agreed));
             let from = (self.owner().0, mark);
-            self.candidates.add(now, from, answer.response, session);
+            self.unconfirmed.add(now, from, answer.response, session);
             match initiator.handle_response(&answer.response).unwrap() {
                 Reply::Agreed(agreed) => (agreed.session, mark),
                 Reply::Refused(reason) => panic!("{reason:?}"),
@@ -245,8 +245,8 @@ mod tests {
         }
 
         fn opens(&mut self, now: Instant, index: u32, datagram: &[u8]) -> bool {
-            let candidate = self.candidates.get_mut(now, index);
-            candidate.is_some_and(|(_, session)| session.open(&mut datagram.to_vec()).is_ok())
+            let unconfirmed = self.unconfirmed.get_mut(now, index);
+            unconfirmed.is_some_and(|(_, session)| session.open(&mut datagram.to_vec()).is_ok())
         }
     }
 
@@ -265,19 +265,19 @@ mod tests {
         let mut bed = Bed::new();
         let (mut live, mark) = bed.shake_hands(at(1), 0);
         bed.shake_hands(at(1), 1);
-        // As many as the gate admits in ten seconds: a burst of 40, then 200 a second.
+        // As many as the limiter admits in ten seconds: a burst of 40, then 200 a second.
         for number in 0..40 + 1_999u64 {
             let now = at(1) + Duration::from_millis(5) * number.saturating_sub(40);
             let mut other = mark;
             other[..8].copy_from_slice(&number.to_be_bytes());
             let from = (bed.owner().0, other);
             let response = [0; RESPONSE_BYTES];
-            bed.candidates.add(now, from, response, None);
+            bed.unconfirmed.add(now, from, response, None);
         }
         bed.shake_hands(at(10), 2);
         let now = Instant::from_millis(10_999);
         assert!(bed.opens(now, 0, &sealed(&mut live)));
-        let confirmed = bed.candidates.confirm(0).unwrap();
+        let confirmed = bed.unconfirmed.confirm(0).unwrap();
         assert_eq!(confirmed.owner, bed.owner());
         assert_eq!(confirmed.answered_at, at(1));
         assert!(!bed.opens(now, 2, &sealed(&mut live)), "of another session");
@@ -295,18 +295,18 @@ mod tests {
         for number in 0..MAX_ENTRIES as u64 + 10 {
             let response = [0; RESPONSE_BYTES];
             let from = (bed.owner().0, mark(number));
-            bed.candidates.add(at(2), from, response, None);
+            bed.unconfirmed.add(at(2), from, response, None);
         }
-        assert_eq!(bed.candidates.entries.len(), MAX_ENTRIES);
-        assert!(!bed.candidates.has(0), "the oldest makes room");
-        assert!(bed.candidates.resent(at(2), &mark(10)).is_some());
-        bed.candidates.forget(at(12));
-        let Candidates {
+        assert_eq!(bed.unconfirmed.entries.len(), MAX_ENTRIES);
+        assert!(!bed.unconfirmed.has(0), "the oldest makes room");
+        assert!(bed.unconfirmed.resent(at(2), &mark(10)).is_some());
+        bed.unconfirmed.forget(at(12));
+        let UnconfirmedSessions {
             entries,
             by_mark,
             by_index,
             ..
-        } = &bed.candidates;
+        } = &bed.unconfirmed;
         assert!(entries.is_empty() && by_mark.is_empty() && by_index.is_empty());
     }
 
@@ -315,16 +315,16 @@ mod tests {
         let mut bed = Bed::new();
         let (mut live, mark) = bed.shake_hands(at(1), 7);
         let owner = bed.owner();
-        let first = bed.candidates.resent(at(2), &mark).unwrap();
+        let first = bed.unconfirmed.resent(at(2), &mark).unwrap();
         assert_eq!(first.accepted, Some(owner));
         assert!(bed.opens(at(2), 7, &sealed(&mut live)));
-        assert!(bed.candidates.confirm(7).is_some());
+        assert!(bed.unconfirmed.confirm(7).is_some());
         // A copy that arrived by a slow path.
-        let again = bed.candidates.resent(at(3), &mark).unwrap();
+        let again = bed.unconfirmed.resent(at(3), &mark).unwrap();
         assert_eq!(again.response, first.response);
-        assert!(bed.candidates.confirm(7).is_none());
+        assert!(bed.unconfirmed.confirm(7).is_none());
         assert!(!bed.opens(at(3), 7, &sealed(&mut live)));
-        assert!(bed.candidates.resent(at(6), &mark).is_none());
+        assert!(bed.unconfirmed.resent(at(6), &mark).is_none());
     }
 
     #[test]
@@ -333,14 +333,14 @@ mod tests {
         let (mut first, mark) = bed.shake_hands(at(1), 1);
         // Its response was lost for 5 s; the sender has not made another initiation.
         let (_, other) = bed.shake_hands(at(7), 2);
-        let number = bed.candidates.by_mark.remove(&other).unwrap();
-        bed.candidates.by_mark.insert(mark, number);
-        bed.candidates.entries[1].mark = mark;
+        let number = bed.unconfirmed.by_mark.remove(&other).unwrap();
+        bed.unconfirmed.by_mark.insert(mark, number);
+        bed.unconfirmed.entries[1].mark = mark;
         assert!(bed.opens(at(10), 1, &sealed(&mut first)));
-        bed.candidates.forget(at(11));
-        assert!(bed.candidates.resent(at(11), &mark).is_some());
+        bed.unconfirmed.forget(at(11));
+        assert!(bed.unconfirmed.resent(at(11), &mark).is_some());
         assert!(!bed.opens(at(11), 1, &sealed(&mut first)), "too old");
-        assert!(bed.candidates.has(2) && !bed.candidates.has(1));
+        assert!(bed.unconfirmed.has(2) && !bed.unconfirmed.has(1));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         let (mut second, _) = bed.shake_hands(at(2), 2);
         let (mut third, _) = bed.shake_hands(at(3), 3);
         assert!(bed.opens(at(4), 2, &sealed(&mut second)));
-        assert!(bed.candidates.confirm(2).is_some());
+        assert!(bed.unconfirmed.confirm(2).is_some());
         assert!(!bed.opens(at(4), 1, &sealed(&mut first)));
         assert!(bed.opens(at(4), 3, &sealed(&mut third)));
     }
@@ -360,10 +360,10 @@ mod tests {
         let mut bed = Bed::new();
         let (mut frames, _) = bed.shake_hands(at(1), 1);
         let (mut streams, _) = bed.shake_hands(at(2), 2);
-        let of_streams = bed.candidates.entries[1].accepted.as_mut().unwrap();
+        let of_streams = bed.unconfirmed.entries[1].accepted.as_mut().unwrap();
         of_streams.owner.1 = SessionKind::Streams;
         assert!(bed.opens(at(3), 2, &sealed(&mut streams)));
-        let confirmed = bed.candidates.confirm(2).unwrap();
+        let confirmed = bed.unconfirmed.confirm(2).unwrap();
         assert_eq!(confirmed.owner.1, SessionKind::Streams);
         assert!(bed.opens(at(3), 1, &sealed(&mut frames)));
     }
@@ -373,11 +373,11 @@ mod tests {
         let mut bed = Bed::new();
         let (mut session, mark) = bed.shake_hands(at(1), 1);
         let sender = bed.sender.public_key();
-        bed.candidates.set_allowed(&[sender]);
+        bed.unconfirmed.set_allowed(&[sender]);
         assert!(bed.opens(at(1), 1, &sealed(&mut session)));
-        assert!(bed.candidates.resent(at(1), &mark).is_some());
-        bed.candidates.set_allowed(&[]);
-        assert!(bed.candidates.resent(at(1), &mark).is_none());
+        assert!(bed.unconfirmed.resent(at(1), &mark).is_some());
+        bed.unconfirmed.set_allowed(&[]);
+        assert!(bed.unconfirmed.resent(at(1), &mark).is_none());
         assert!(!bed.opens(at(1), 1, &sealed(&mut session)));
     }
 }

@@ -1,7 +1,8 @@
-//! Lanes: flows that take their turns on the same thread.
+//! Shards: flows that take their turns on the same thread.
 //!
 //! Within a window of time flows do not affect each other; they only meet on links, before it and
-//! after it. Flows of different lanes can therefore advance at the same time, with the same result.
+//! after it. Flows of different shards can therefore advance at the same time, with the same
+//! result.
 
 use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
@@ -11,13 +12,13 @@ use crate::flow::Flows;
 use crate::groups::{Division, Group, MAX_GROUPS, Window};
 use crate::ids::{Direction, FlowId, Side};
 use crate::mailboxes::Mailboxes;
-use crate::network::{Datagram, Lanes, Network, Traffic};
+use crate::network::{Datagram, Network, Shards, Traffic};
 use crate::observer::{Observer, PacketEvent};
 use crate::timer_queue::TimerQueue;
 
 /// Some of the flows, with the state that they use in their turns.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct Shard {
     pub(super) flows: Flows,
     pub(super) traffic: Traffic,
     /// Timers of the flows, by group.
@@ -28,16 +29,16 @@ pub(super) struct Lane {
     buffers: Buffers,
 }
 
-/// Returns the number of a flow's lane.
+/// Returns the number of a flow's shard.
 #[inline]
-pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
-    match lane_count {
+pub(super) fn shard_of(flow: FlowId, shard_count: usize) -> usize {
+    match shard_count {
         1 => 0,
-        _ => flow.index() % lane_count,
+        _ => flow.index() % shard_count,
     }
 }
 
-impl Lane {
+impl Shard {
     /// Divides the flows into these groups.
     pub(super) fn divide(&mut self, division: Division, network: &Network) {
         self.mailboxes = Mailboxes::new(self.flows.count());
@@ -158,24 +159,24 @@ impl Lane {
     }
 }
 
-/// A lane and the observer of its flows.
-pub(super) struct Watched<'a, O> {
-    pub(super) lane: &'a mut Lane,
+/// A shard and the observer of its flows.
+pub(super) struct ObservedShard<'a, O> {
+    pub(super) shard: &'a mut Shard,
     pub(super) observer: &'a mut O,
 }
 
-impl<O: Observer> Lanes for Vec<Watched<'_, O>> {
+impl<O: Observer> Shards for Vec<ObservedShard<'_, O>> {
     type Observer = O;
 
     #[inline]
     fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut O) {
-        let index = lane_of(flow, self.len());
-        let Watched { lane, observer } = &mut self[index];
-        (&mut lane.traffic, observer)
+        let index = shard_of(flow, self.len());
+        let ObservedShard { shard, observer } = &mut self[index];
+        (&mut shard.traffic, observer)
     }
 
     fn for_each(&mut self, mut visit: impl FnMut(&mut Traffic)) {
-        let traffics = self.iter_mut().map(|watched| &mut watched.lane.traffic);
+        let traffics = self.iter_mut().map(|watched| &mut watched.shard.traffic);
         traffics.for_each(&mut visit);
     }
 }

@@ -34,9 +34,9 @@ pub(crate) struct Place {
 
 /// Where copies of all fragments are.
 #[derive(Debug, Default)]
-pub(crate) struct Places(BTreeMap<(FrameId, u16), Place>);
+pub(crate) struct CopyMap(BTreeMap<(FrameId, u16), Place>);
 
-impl Places {
+impl CopyMap {
     pub(crate) fn of(&self, frame: FrameId, fragment: u16) -> Place {
         self.0.get(&(frame, fragment)).copied().unwrap_or_default()
     }

@@ -13,9 +13,9 @@ const MAX_WAITING: usize = 4;
 
 /// Streams in use by senders.
 #[derive(Debug, Default)]
-pub(super) struct Places(BTreeMap<StreamName, (PublicKey, usize)>);
+pub(super) struct StreamsInUse(BTreeMap<StreamName, (PublicKey, usize)>);
 
-impl Places {
+impl StreamsInUse {
     /// Begins a session of `key`, whose name has `count` streams. Returns `None` if too many of its
     /// sessions are not written yet.
     pub(super) fn enter(
@@ -75,30 +75,30 @@ mod tests {
     fn each_sender_has_a_stream_of_its_own_for_as_long_as_it_is_there() {
         let keys: [PublicKey; 3] = core::array::from_fn(|_| SecretKey::generate().public_key());
         let name: StreamName = "crew".parse().unwrap();
-        let mut places = Places::default();
-        let enter = |places: &mut Places, at: usize| {
-            let place = places.enter(keys[at], &name, 2);
+        let mut streams = StreamsInUse::default();
+        let enter = |streams: &mut StreamsInUse, at: usize| {
+            let place = streams.enter(keys[at], &name, 2);
             place.map(|place| place.as_str().to_owned())
         };
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(enter(&mut places, 0), some("crew"));
-        assert_eq!(enter(&mut places, 1), some("crew-2"));
+        assert_eq!(enter(&mut streams, 0), some("crew"));
+        assert_eq!(enter(&mut streams, 1), some("crew-2"));
         // The key's next session replaces its own.
-        assert_eq!(enter(&mut places, 1), some("crew-2"));
-        places.leave(&name.in_place(2));
-        places.leave(&name);
-        assert_eq!(enter(&mut places, 2), some("crew"));
-        assert_eq!(enter(&mut places, 1), some("crew-2"));
+        assert_eq!(enter(&mut streams, 1), some("crew-2"));
+        streams.leave(&name.in_place(2));
+        streams.leave(&name);
+        assert_eq!(enter(&mut streams, 2), some("crew"));
+        assert_eq!(enter(&mut streams, 1), some("crew-2"));
     }
 
     #[test]
     fn sessions_that_nobody_writes_do_not_pile_up() {
         let key = SecretKey::generate().public_key();
         let name: StreamName = "crew".parse().unwrap();
-        let mut places = Places::default();
-        let entered = (0..20).filter(|_| places.enter(key, &name, 1).is_some());
+        let mut streams = StreamsInUse::default();
+        let entered = (0..20).filter(|_| streams.enter(key, &name, 1).is_some());
         assert_eq!(entered.count(), MAX_WAITING + 1);
-        places.leave(&name);
-        assert_eq!(places.enter(key, &name, 1), Some(name));
+        streams.leave(&name);
+        assert_eq!(streams.enter(key, &name, 1), Some(name));
     }
 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-use anabranch_net::fuzzing::{Gate, Verdict};
+use anabranch_net::fuzzing::{HandshakeLimiter, Verdict};
 use anabranch_secure::{Cookie, Initiator, ParameterBlock, Responder, SecretKey};
 use anabranch_units::{Duration, Instant};
 
@@ -37,7 +37,7 @@ static STRANGER: LazyLock<Stranger> = LazyLock::new(|| {
 });
 
 struct Bed {
-    gate: Gate,
+    limiter: HandshakeLimiter,
     responder: MutexGuard<'static, Responder>,
     now: Instant,
     has_session: bool,
@@ -52,7 +52,7 @@ struct Bed {
 impl Bed {
     fn new() -> Self {
         Bed {
-            gate: Gate::new(Instant::ZERO, 1),
+            limiter: HandshakeLimiter::new(Instant::ZERO, 1),
             responder: STRANGER.responder.lock().expect("the first panic ends all"),
             now: Instant::ZERO,
             has_session: false,
@@ -73,12 +73,12 @@ impl Bed {
         match input.u8()? % 6 {
             0 => self.now += Duration::from_millis(input.u16()?.into()),
             1 => self.has_session = input.u8()? % 2 == 1,
-            2 => self.gate.set_peer_count(input.u16()?.into()),
+            2 => self.limiter.set_peer_count(input.u16()?.into()),
             3 => self.initiation(source(input)?, input.u8()?),
             4 => self.anything(source(input)?, input.bytes()?),
             _ => self.flood(input.u8()?, input.u16()?, input.u16()?),
         }
-        if self.gate.is_rotation_due(self.now) {
+        if self.limiter.is_rotation_due(self.now) {
             self.responder.rotate_cookies();
             self.rotation_count += 1;
         }
@@ -98,7 +98,7 @@ impl Bed {
             .is_some_and(|(_, to, rotation)| *to == source && self.rotation_count <= rotation + 1);
         assert_eq!(self.responder.proves_address(source, &message), is_good);
         let verdict = self
-            .gate
+            .limiter
             .judge(self.now, source.ip(), self.has_session, || is_good);
         self.count(verdict);
         if verdict == Verdict::AskForProof {
@@ -133,10 +133,10 @@ impl Bed {
             let host = u128::from(number) << (64 * u32::from(kind % 2));
             let source = host.to_be_bytes().into();
             let verdict = self
-                .gate
+                .limiter
                 .judge(self.now, source, self.has_session, || kind & 2 != 0);
             self.count(verdict);
-            self.answered += u64::from(kind & 4 != 0 && self.gate.may_answer(self.now));
+            self.answered += u64::from(kind & 4 != 0 && self.limiter.may_answer(self.now));
         }
     }
 
@@ -189,7 +189,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 /// The target.
 pub const TARGET: Target = Target {
-    name: "gate",
+    name: "handshake_limiter",
     bound: BOUND,
     prepare: prepare_shared,
     seeds,

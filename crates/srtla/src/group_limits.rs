@@ -1,6 +1,6 @@
 //! Places for groups: the choice of the group to remove for a new one, and the rate of new ones.
 
-use anabranch_units::{Duration, Instant, Limits, Network, Place, Rate, gives_way};
+use anabranch_units::{Duration, Instant, Limits, Network, Occupant, Rate, evicted};
 
 /// Maximum number of groups, of about 1 kB and a socket each. The SRT listener accepts 64 of them.
 pub const MAX_GROUPS: usize = 256;
@@ -25,7 +25,7 @@ pub(crate) const FOUNDINGS: Limits = Limits {
 
 /// The place of a group, which was founded at a time. One that the SRT listener has accepted keeps
 /// it.
-pub(crate) type GroupPlace = Place<GroupId, Instant>;
+pub(crate) type GroupOccupant = Occupant<GroupId, Instant>;
 
 /// Returns the group that gives way to another; none if there is room.
 ///
@@ -36,17 +36,17 @@ pub(crate) type GroupPlace = Place<GroupId, Instant>;
 /// # Errors
 /// If there is no place: all groups that could give way are accepted, or new in a full network.
 pub(crate) fn given_up(
-    places: &[GroupPlace],
-    newcomer: &GroupPlace,
+    places: &[GroupOccupant],
+    newcomer: &GroupOccupant,
 ) -> Result<Option<GroupId>, NoPlace> {
-    let largest = |place: &GroupPlace| Network::around(place.address).last();
-    let is_neighbour = |place: &GroupPlace| largest(place) == largest(newcomer);
+    let largest = |place: &GroupOccupant| Network::around(place.address).last();
+    let is_neighbour = |place: &GroupOccupant| largest(place) == largest(newcomer);
     let neighbour_count = places.iter().filter(|place| is_neighbour(place)).count();
     let is_network_full = neighbour_count >= MAX_GROUPS_OF_NETWORK;
     if places.len() < MAX_GROUPS && !is_network_full {
         return Ok(None);
     }
-    gives_way(places, newcomer, |place| {
+    evicted(places, newcomer, |place| {
         let is_tried = newcomer.used_at >= place.used_at + TRIAL;
         !is_network_full || (is_tried && is_neighbour(place))
     })
@@ -69,8 +69,8 @@ mod tests {
 
     const NOW: Instant = Instant::from_secs(9);
 
-    fn place(id: u64, address: &str) -> GroupPlace {
-        Place {
+    fn place(id: u64, address: &str) -> GroupOccupant {
+        Occupant {
             id: GroupId(id),
             address: address.parse().unwrap(),
             right: Right::Stranger,
@@ -79,10 +79,10 @@ mod tests {
     }
 
     /// Returns the places of groups at these addresses, which were founded one after the other.
-    fn places(addresses: impl IntoIterator<Item = String>) -> Vec<GroupPlace> {
+    fn places(addresses: impl IntoIterator<Item = String>) -> Vec<GroupOccupant> {
         let places = (0..).zip(addresses).map(|(id, address)| {
             let used_at = Instant::from_millis(id);
-            Place {
+            Occupant {
                 used_at,
                 ..place(id, &address)
             }
@@ -90,7 +90,7 @@ mod tests {
         places.collect()
     }
 
-    fn asked(places: &[GroupPlace], from: &str) -> Result<Option<u64>, NoPlace> {
+    fn asked(places: &[GroupOccupant], from: &str) -> Result<Option<u64>, NoPlace> {
         let given_up = given_up(places, &place(999, from));
         given_up.map(|group| group.map(|group| group.0))
     }

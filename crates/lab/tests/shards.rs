@@ -29,7 +29,7 @@ reverse = ["{reverse}"]
 {flows}
 "#
     );
-    Scenario::parse("lanes.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"))
+    Scenario::parse("shards.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const MEDIA: &str = r#"

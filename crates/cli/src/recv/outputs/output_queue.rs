@@ -37,23 +37,23 @@ pub(super) struct Writer {
 pub(super) struct SharedFailure(Arc<Mutex<Option<String>>>);
 
 /// One of several outputs.
-pub(super) struct Lane {
+pub(super) struct OutputQueue {
     pub(super) name: String,
     /// Whether it is a recording that was started while the program runs.
     pub(super) is_recording: bool,
     /// Time until which it waits for a key frame.
     key_awaited_until: Option<Instant>,
     /// Queue; `None` at the end.
-    pub(super) queue: Option<SyncSender<LaneMessage>>,
+    pub(super) queue: Option<SyncSender<OutputMessage>>,
     pub(super) is_watched: bool,
     thread: Option<JoinHandle<()>>,
     pub(super) failure: SharedFailure,
     pub(super) dropped_count: u64,
 }
 
-/// Message to a lane.
+/// Message to a queue.
 #[derive(Clone, Debug)]
-pub(super) enum LaneMessage {
+pub(super) enum OutputMessage {
     SessionBegins(StreamName, Instant),
     Piece(Arc<Piece>),
 }
@@ -160,7 +160,7 @@ impl SharedFailure {
     }
 }
 
-impl Lane {
+impl OutputQueue {
     pub(super) fn open(
         name: &OutputName,
         rotation: Option<Rotation>,
@@ -177,17 +177,17 @@ impl Lane {
         let (name, failure) = (writer.name.clone(), writer.failure.clone());
         let is_watched = writer.output.is_watched();
         let (clock, stop) = (settings.clock, settings.stop.clone());
-        let (queue, messages): (_, Receiver<LaneMessage>) = sync_channel(MAX_WAITING);
+        let (queue, messages): (_, Receiver<OutputMessage>) = sync_channel(MAX_WAITING);
         let thread = std::thread::Builder::new()
             .name("output".to_owned())
             .spawn(move || {
                 for message in messages {
                     let written = match message {
-                        LaneMessage::SessionBegins(stream, now) => {
+                        OutputMessage::SessionBegins(stream, now) => {
                             writer.begin_session(&stream, now);
                             Ok(())
                         }
-                        LaneMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
+                        OutputMessage::Piece(piece) => writer.write(&piece, &clock, &stop),
                     };
                     if let Err(error) = written {
                         print::warn(format_args!("{error:#}; the other outputs go on"));
@@ -195,7 +195,7 @@ impl Lane {
                     }
                 }
             });
-        Ok(Lane {
+        Ok(OutputQueue {
             name,
             is_recording: false,
             key_awaited_until: None,
@@ -220,10 +220,10 @@ impl Lane {
             }
             self.key_awaited_until = None;
         }
-        self.send(LaneMessage::Piece(Arc::clone(piece)));
+        self.send(OutputMessage::Piece(Arc::clone(piece)));
     }
 
-    pub(super) fn send(&mut self, message: LaneMessage) {
+    pub(super) fn send(&mut self, message: OutputMessage) {
         let Some(queue) = &self.queue else { return };
         match queue.try_send(message) {
             Ok(()) => {}
@@ -241,7 +241,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for OutputQueue {
     /// Writes the queued pieces, so that files are complete when the program ends.
     fn drop(&mut self) {
         self.queue = None;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use anabranch_controllers::Controller;
 use anabranch_lab::trace::{FrameRow, TraceError, TraceSink, Wants};
 use anabranch_lab::{
-    Algorithms, Outcome, Point, RunError, RunOptions, Scenario, Watched, run_outcomes, run_watched,
+    Algorithms, Outcome, Point, RunError, RunHooks, RunOptions, Scenario, run_outcomes, run_with,
 };
 use anabranch_units::Duration;
 
@@ -52,12 +52,12 @@ impl TraceSink for Frames {
 #[test]
 fn a_watched_run_is_the_same_run() {
     let mut frames = Frames::default();
-    let watched = Watched {
+    let hooks = RunHooks {
         sink: Some(&mut frames),
-        ..Watched::default()
+        ..RunHooks::default()
     };
     let simulated = Mutex::new(Duration::ZERO);
-    let outcome = run_watched(&scenario(), 1, watched, &|part| {
+    let outcome = run_with(&scenario(), 1, hooks, &|part| {
         *simulated.lock().unwrap() += part.simulated;
         ControlFlow::Continue(())
     });
@@ -72,7 +72,7 @@ fn a_watched_run_is_the_same_run() {
 #[test]
 fn an_interrupted_run_ends_where_it_is() {
     let simulated = Mutex::new(Duration::ZERO);
-    let outcome = run_watched(&scenario(), 1, Watched::default(), &|part| {
+    let outcome = run_with(&scenario(), 1, RunHooks::default(), &|part| {
         let mut simulated = simulated.lock().unwrap();
         *simulated += part.simulated;
         if *simulated >= Duration::from_secs(3) {

@@ -6,7 +6,8 @@
 //! the listening socket alone.
 //!
 //! Linux only: other systems give the connected socket no precedence, and do without. A receiver of
-//! many senders has hundreds of lanes, so the kernel reports those with datagrams to read (epoll).
+//! many senders has hundreds of peer sockets, so the kernel reports those with datagrams to read
+//! (epoll).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,7 @@ use crate::route::Address;
 use crate::socket::Socket;
 use crate::system::{self, AsFd, BorrowedFd, Feature, Watch};
 
-/// A peer that wants a lane.
+/// A peer that wants a peer socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
@@ -29,32 +30,34 @@ pub(crate) struct Peer {
 
 /// A socket that is connected to one peer.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct PeerSocket {
     /// Peer whose datagrams come here. Its socket is the listening one, by which answers leave.
     pub(crate) peer: Peer,
     pub(crate) socket: Socket,
 }
 
-/// The lanes of an end.
+/// The peer sockets of an end.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    /// Lanes by the number that the kernel reports.
-    lanes: BTreeMap<u64, Lane>,
+pub(crate) struct PeerSockets {
+    /// Peer sockets by the number that the kernel reports.
+    peer_sockets: BTreeMap<u64, PeerSocket>,
     opened_count: u64,
-    /// Poll descriptor of all lanes; `None` without lanes.
+    /// Poll descriptor of all peer sockets; `None` without peer sockets.
     watch: Option<Watch>,
 }
 
-impl Lanes {
-    /// Opens lanes for peers that have none, and closes those that their peer no longer needs. If a
-    /// lane cannot be opened, the listening socket still takes the peer's datagrams.
+impl PeerSockets {
+    /// Opens peer sockets for peers that have none, and closes those that their peer no longer
+    /// needs. If a peer socket cannot be opened, the listening socket still takes the peer's
+    /// datagrams.
     pub(crate) fn update(&mut self, wanted: &[Peer], ports: &[Port]) {
-        self.lanes.retain(|_, lane| wanted.contains(&lane.peer));
+        self.peer_sockets
+            .retain(|_, peer_socket| wanted.contains(&peer_socket.peer));
         for peer in wanted {
             if self
-                .lanes
+                .peer_sockets
                 .values()
-                .all(|lane| lane.peer.address != peer.address)
+                .all(|peer_socket| peer_socket.peer.address != peer.address)
                 && ports[peer.address.socket].uplink().is_none()
                 && let Some(listener) = ports[peer.address.socket].socket()
             {
@@ -76,27 +79,28 @@ impl Lanes {
         };
         // A closed socket is no longer watched.
         watch.add(socket.as_fd(), self.opened_count)?;
-        self.lanes.insert(self.opened_count, Lane { peer, socket });
+        self.peer_sockets
+            .insert(self.opened_count, PeerSocket { peer, socket });
         Ok(())
     }
 
-    /// Returns a descriptor that is readable when a lane is.
+    /// Returns a descriptor that is readable when a peer socket is.
     pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(Watch::as_fd)
     }
 
-    /// Returns the lanes with datagrams to read.
-    pub(crate) fn ready(&self) -> impl Iterator<Item = &Lane> {
+    /// Returns the peer sockets with datagrams to read.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = &PeerSocket> {
         let numbers = self.watch.as_ref().map_or_else(Vec::new, Watch::ready);
         numbers
             .into_iter()
-            .filter_map(|number| self.lanes.get(&number))
+            .filter_map(|number| self.peer_sockets.get(&number))
     }
 }
 
 fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
-    if system::lacks(Feature::Lanes).is_some() {
+    if system::lacks(Feature::PeerSockets).is_some() {
         return Err(unsupported());
     }
     let listening = listener.local_addr()?;
@@ -151,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_datagrams_come_to_its_lane_and_a_floods_do_not() {
+    fn a_peers_datagrams_come_to_its_socket_and_a_floods_do_not() {
         for (listen, reached) in [
             ("127.0.0.1:0", "127.0.0.1"),
             ("0.0.0.0:0", "127.0.0.1"),
@@ -180,10 +184,14 @@ mod tests {
                 coalesces: false,
             }];
             let listeners = [Port::fixed(crate::io::Socket::System(listener))];
-            let mut lanes = Lanes::default();
-            lanes.update(&wanted, &listeners);
-            assert_eq!(lanes.lanes.len(), 1, "{listen} reached as {reached}");
-            assert_eq!(lanes.ready().count(), 0);
+            let mut peer_sockets = PeerSockets::default();
+            peer_sockets.update(&wanted, &listeners);
+            assert_eq!(
+                peer_sockets.peer_sockets.len(),
+                1,
+                "{listen} reached as {reached}"
+            );
+            assert_eq!(peer_sockets.ready().count(), 0);
             // More datagrams than any queue holds.
             for _ in 0..20_000 {
                 peers[1].send_to(&[1; 141], to).expect("sent");
@@ -192,7 +200,7 @@ mod tests {
                 peers[0].send_to(&[3; 1_200], to).expect("sent");
             }
             let overflowing = listeners[0].socket().unwrap().local_addr().expect("bound");
-            let ready: Vec<_> = lanes.ready().collect();
+            let ready: Vec<_> = peer_sockets.ready().collect();
             assert_eq!(ready.len(), 1);
             assert_eq!(waiting(&ready[0].socket), 10, "{overflowing}");
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
@@ -209,8 +217,8 @@ mod tests {
             let patience = Some(Duration::from_secs(2));
             peers[0].set_read_timeout(patience).expect("a timeout");
             assert_eq!(peers[0].recv_from(&mut [0; 100]).expect("came"), (40, to));
-            lanes.update(&[], &listeners);
-            assert!(lanes.lanes.is_empty());
+            peer_sockets.update(&[], &listeners);
+            assert!(peer_sockets.peer_sockets.is_empty());
         }
     }
 
@@ -226,9 +234,9 @@ mod tests {
             },
             coalesces: false,
         }];
-        let mut lanes = Lanes::default();
-        lanes.update(&wanted, &[Port::fixed(crate::io::Socket::System(listener))]);
-        assert_eq!(lanes.lanes.len(), 1);
+        let mut peer_sockets = PeerSockets::default();
+        peer_sockets.update(&wanted, &[Port::fixed(crate::io::Socket::System(listener))]);
+        assert_eq!(peer_sockets.peer_sockets.len(), 1);
         let taken = UdpSocket::bind(address).expect_err("taken").kind();
         assert_eq!(taken, io::ErrorKind::AddrInUse);
     }

@@ -1,4 +1,4 @@
-//! The gate of a receiver: it limits public-key work by peer and in total.
+//! Limits of a receiver on public-key work by peer and in total.
 //!
 //! A handshake costs a receiver hundreds of microseconds, and anybody who knows its public key can
 //! request one from any address. Therefore the number per second is limited. While handshakes are
@@ -55,7 +55,7 @@ pub enum Verdict {
 
 /// Limits of handshakes and of cheap answers.
 #[derive(Debug)]
-pub struct Gate {
+pub struct HandshakeLimiter {
     handshakes: Limiter,
     cheap_answers: Bucket,
     rotate_at: Instant,
@@ -63,11 +63,11 @@ pub struct Gate {
     scale: u32,
 }
 
-impl Gate {
-    /// Creates the gate of a receiver that allows `peer_count` peers.
+impl HandshakeLimiter {
+    /// Creates the limiter of a receiver that allows `peer_count` peers.
     pub fn new(now: Instant, peer_count: usize) -> Self {
         let scale = scale(peer_count);
-        Gate {
+        HandshakeLimiter {
             scale,
             handshakes: Limiter::new(limits(false, scale)),
             cheap_answers: Bucket::default(),
@@ -158,11 +158,11 @@ mod tests {
 
     /// Returns the number of admitted initiations, out of `count` in a second from `count`
     /// networks.
-    fn admitted(gate: &mut Gate, second: u64, count: u64, is_proven: bool) -> u64 {
+    fn admitted(limiter: &mut HandshakeLimiter, second: u64, count: u64, is_proven: bool) -> u64 {
         let verdicts = (0..count).map(|at| {
             let now = Instant::from_secs(second) + Duration::from_nanos(1_000_000_000 / count * at);
             let source = IpAddr::from(((at as u128) << 64).to_be_bytes());
-            gate.judge(now, source, SESSION, || is_proven)
+            limiter.judge(now, source, SESSION, || is_proven)
         });
         verdicts
             .filter(|verdict| *verdict == Verdict::Admit)
@@ -172,56 +172,56 @@ mod tests {
     #[test]
     fn a_flood_from_everywhere_gets_the_sessions_limit_and_no_more() {
         for is_proven in [false, true] {
-            let mut gate = Gate::new(Instant::ZERO, 1);
-            admitted(&mut gate, 1, 100_000, is_proven);
-            let admitted = admitted(&mut gate, 2, 100_000, is_proven);
+            let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
+            admitted(&mut limiter, 1, 100_000, is_proven);
+            let admitted = admitted(&mut limiter, 2, 100_000, is_proven);
             assert!((19..=21).contains(&admitted), "{admitted}");
         }
     }
 
     #[test]
     fn who_proves_its_address_gets_in_while_others_flood() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         for millis in 0..=10_000 {
             let now = Instant::from_millis(millis);
-            gate.judge(now, address(1), SESSION, || false);
+            limiter.judge(now, address(1), SESSION, || false);
         }
         let now = Instant::from_secs(10);
         assert_eq!(
-            gate.judge(now, address(2), SESSION, || false),
+            limiter.judge(now, address(2), SESSION, || false),
             Verdict::AskForProof
         );
         assert_eq!(
-            gate.judge(now, address(2), SESSION, || true),
+            limiter.judge(now, address(2), SESSION, || true),
             Verdict::Admit
         );
     }
 
     #[test]
     fn one_network_that_proves_its_addresses_leaves_room_for_another() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         let mut admitted = 0;
         for millis in 0..10_000 {
             let now = Instant::from_millis(millis);
-            let verdict = gate.judge(now, address(1), SESSION, || true);
+            let verdict = limiter.judge(now, address(1), SESSION, || true);
             admitted += u32::from(verdict == Verdict::Admit);
         }
         // Unused handshakes are free for all: half of the bucket asks for no proof.
         assert!(admitted <= 210, "{admitted}");
         let now = Instant::from_secs(10);
         for other in [2, 3] {
-            let verdict = gate.judge(now, address(other), SESSION, || true);
+            let verdict = limiter.judge(now, address(other), SESSION, || true);
             assert_eq!(verdict, Verdict::Admit, "network {other}");
         }
     }
 
     #[test]
     fn without_a_flood_nobody_is_asked_for_anything() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         for second in 0..100 {
             let now = Instant::from_secs(second);
             assert_eq!(
-                gate.judge(now, address(1), SESSION, || unreachable!(
+                limiter.judge(now, address(1), SESSION, || unreachable!(
                     "no proof is needed"
                 )),
                 Verdict::Admit
@@ -231,44 +231,44 @@ mod tests {
 
     #[test]
     fn hundreds_of_peers_of_one_network_come_in_within_seconds() {
-        let mut gate = Gate::new(Instant::ZERO, 500);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 500);
         let mut admitted = 0;
         for millis in 0..5_000 {
             let now = Instant::from_millis(millis);
-            let verdict = gate.judge(now, address(1), SESSION, || true);
+            let verdict = limiter.judge(now, address(1), SESSION, || true);
             admitted += u32::from(verdict == Verdict::Admit);
         }
         assert!((500..=1_100).contains(&admitted), "{admitted}");
-        gate.set_peer_count(1);
-        assert_eq!(gate.scale, 1);
+        limiter.set_peer_count(1);
+        assert_eq!(limiter.scale, 1);
     }
 
     #[test]
     fn answers_are_bounded() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         for number in 0..20_000u128 {
             let source = IpAddr::from((number << 64).to_be_bytes());
-            gate.judge(Instant::ZERO, source, SESSION, || number % 2 == 0);
+            limiter.judge(Instant::ZERO, source, SESSION, || number % 2 == 0);
         }
-        assert!(!gate.may_answer(Instant::ZERO), "1,000 at once");
-        assert!(gate.may_answer(Instant::from_millis(1)));
+        assert!(!limiter.may_answer(Instant::ZERO), "1,000 at once");
+        assert!(limiter.may_answer(Instant::from_millis(1)));
     }
 
     #[test]
     fn who_has_had_a_session_is_admitted_beside_250_addresses() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         let known = IpAddr::from([203, 0, 113, 7]);
-        gate.trust(Instant::ZERO, known);
+        limiter.trust(Instant::ZERO, known);
         for millis in 0..60_000_u64 {
             let now = Instant::from_millis(millis);
             let flood = IpAddr::from([10, (millis % 250) as u8, 0, 1]);
-            gate.judge(now, flood, SESSION, || true);
+            limiter.judge(now, flood, SESSION, || true);
             if millis % 5_000 == 4_999 {
-                let verdict = gate.judge(now, known, SESSION, || true);
+                let verdict = limiter.judge(now, known, SESSION, || true);
                 assert_eq!(verdict, Verdict::Admit, "{millis}");
                 // Others too, once each of the 250 has been admitted.
                 let other = IpAddr::from([172, 16, (millis / 5_000) as u8, 1]);
-                let verdict = gate.judge(now, other, SESSION, || true);
+                let verdict = limiter.judge(now, other, SESSION, || true);
                 assert!(millis < 15_000 || verdict == Verdict::Admit, "{millis}");
             }
         }
@@ -276,9 +276,9 @@ mod tests {
 
     #[test]
     fn the_cookies_secret_changes_every_two_minutes() {
-        let mut gate = Gate::new(Instant::ZERO, 1);
-        assert!(!gate.is_rotation_due(Instant::from_secs(119)));
-        assert!(gate.is_rotation_due(Instant::from_secs(120)));
-        assert!(!gate.is_rotation_due(Instant::from_secs(121)));
+        let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
+        assert!(!limiter.is_rotation_due(Instant::from_secs(119)));
+        assert!(limiter.is_rotation_due(Instant::from_secs(120)));
+        assert!(!limiter.is_rotation_due(Instant::from_secs(121)));
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::seed::Seed;
 
-fn place(id: u32, address: &str, used_at: u64) -> Place<u32, u64> {
-    Place {
+fn place(id: u32, address: &str, used_at: u64) -> Occupant<u32, u64> {
+    Occupant {
         id,
         address: address.parse().unwrap(),
         right: Right::Stranger,
@@ -10,8 +10,8 @@ fn place(id: u32, address: &str, used_at: u64) -> Place<u32, u64> {
     }
 }
 
-fn choice(places: &[Place<u32, u64>], newcomer: &Place<u32, u64>) -> Option<u32> {
-    gives_way(places, newcomer, |_| true)
+fn choice(places: &[Occupant<u32, u64>], newcomer: &Occupant<u32, u64>) -> Option<u32> {
+    evicted(places, newcomer, |_| true)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_least_right_gives_way_and_none_to_less() {
     places.push(place(2, "203.0.113.1", 9));
     assert_eq!(choice(&places, &camera), Some(2), "a stranger first");
     assert_eq!(
-        gives_way(&places, &camera, |place| place.id != 2),
+        evicted(&places, &camera, |place| place.id != 2),
         Some(1),
         "that may not go"
     );

@@ -28,10 +28,10 @@ const CHANGES: [&str; 3] = ["session-end", "session-allow", "reload"];
 const LIVE: [&str; 3] = ["allow", "allow_from", "connect"];
 
 /// Access control of proxies.
-pub(super) struct Doors<'a> {
+pub(super) struct Admission<'a> {
     pub(super) server: &'a StreamServer,
     pub(super) policy: &'a Policy,
-    pub(super) gate: Option<&'a tun::server::Gate>,
+    pub(super) tun_server: Option<&'a tun::server::ServerTun>,
     pub(super) observation: &'a Observation,
     pub(super) allowed: AllowList,
     /// Codes that wait for their proxies.
@@ -43,18 +43,18 @@ pub(super) struct Doors<'a> {
     pub(super) reload: Reload,
 }
 
-impl Doors<'_> {
+impl Admission<'_> {
     /// Admits the peers of the list, and ends the sessions of others.
     fn set_allowed(&self) {
         let list = &self.allowed;
         // The policy is set first, because a session takes a moment to end.
         self.policy.set_allowed(&list.tunnel_peers());
-        self.server.set_places(list.places());
+        self.server.set_session_limits(list.session_limits());
         let mut keys = list.keys();
         keys.retain(|key| !self.kept_out.contains_key(key));
         self.server.set_allowed(&keys);
-        if let Some(gate) = self.gate {
-            gate.set_allowed(&keys);
+        if let Some(tun_server) = self.tun_server {
+            tun_server.set_allowed(&keys);
         }
     }
 

@@ -1,5 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(init: anabranch_fuzz::begin("gate"), |input: &[u8]| {
-    anabranch_fuzz::run(input);
-});
