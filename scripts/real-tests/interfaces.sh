@@ -34,7 +34,7 @@ an_interface_that_is_made_again_carries_again() {
     await send 2 "path 1 (near1) is waited for" || return 1
     await send 2 "path 1 (near1): Out" || return 1
     link 1
-    await send 3 "path 1 (near1) is there" || return 1
+    await send 3 "path 1 (near1) is present" || return 1
     await send 3 "path 1 (near1): Active" 2 || return 1
     frames_come && finish && no_frame_dropped
 }
@@ -59,7 +59,7 @@ an_absent_interface_is_waited_for() {
     # Longer than the wait for an answer.
     sleep 6
     link 0
-    await send 3 "path 0 (near0) is there" || return 1
+    await send 3 "path 0 (near0) is present" || return 1
     await recv 5 "connected" && frames_come && finish
 }
 

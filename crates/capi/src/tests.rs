@@ -214,7 +214,7 @@ fn null_pointers_and_wrong_numbers_are_errors() {
 }
 
 #[test]
-fn wrong_arguments_of_a_sender_are_told() {
+fn sender_reports_wrong_arguments() {
     let peer = anabranch_embed::public_key(&anabranch_embed::generate_key()).expect("a key");
     let sender = sender(&format!(
         "to = '127.0.0.1:9'\nkey = '{}'\npeer = '{peer}'\nvia = '127.0.0.1'",

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_what_is_known() {
+    fn errors_list_known_names() {
         for (text, part) in [
             ("[sned]\nto = \"a\"", "did you mean \"send\""),
             ("[send]\nlatancy = \"1 s\"", "did you mean \"latency\""),
@@ -447,7 +447,7 @@ mod tests {
 
     /// Units of systemd give the key on the command line.
     #[test]
-    fn a_file_is_checked_with_what_the_command_line_has_besides() {
+    fn check_combines_file_and_command_line() {
         let (_folder, path) = file("[send]\nto = \"127.0.0.1:7000\"\ninput = \"a.ts\"");
         let check = |besides: &[&str]| {
             let words = ["anabranch", "config", "check", &path];

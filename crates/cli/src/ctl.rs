@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_before_anything_is_asked() {
+    fn bad_commands_fail_before_any_request() {
         for (words, part) in [
             (&["path", "wwan0"][..], "on|off"),
             (&["path", "wwan0", "down"], "expected on or off"),

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_behind_is_in_nobodys_way() {
+    fn leftovers_of_a_crash_block_no_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         for (name, is_forced) in [("a.new-key", false), ("b.new-key", true)] {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_told_without_repeating_it() {
+    fn bad_key_error_hides_the_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.key");
         let mut file = OpenOptions::new()

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_from_video_and_hold_no_controls() {
+    fn messages_differ_from_video_and_are_escaped() {
         let message = frame("on air \u{1b}[2J", Instant::ZERO);
         let read = text(&message.bytes).expect("a message");
         assert!(

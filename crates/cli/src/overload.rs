@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_say_what_is_sent_and_what_is_carried() {
+    fn both_ends_report_sent_and_carried_rates() {
         let at_sender = reports_of(End::Sender, 9, MBIT(4));
         assert_eq!(at_sender.len(), 1, "{at_sender:?}");
         let text = at_sender[0].to_string();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_after_a_window_and_then_each_ten_seconds() {
+    fn overload_is_reported_every_ten_seconds() {
         assert_eq!(reports_of(End::Sender, 3, MBIT(4)).len(), 0);
         assert_eq!(reports_of(End::Sender, 4, MBIT(4)).len(), 1);
         assert_eq!(reports_of(End::Sender, 30, MBIT(4)).len(), 3);

@@ -80,7 +80,7 @@ pub(crate) fn session_message(
         Event::PathAbsent { path, reason } => {
             format!("path {path} ({}) is waited for: {reason}", name(path))
         }
-        Event::PathPresent { path } => format!("path {path} ({}) is there", name(path)),
+        Event::PathPresent { path } => format!("path {path} ({}) is present", name(path)),
         Event::NameUnresolved { name, reason } => {
             format!("{name} cannot be resolved now: {reason}: asking again")
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_of_doubt_is_not_told_and_a_lasting_one_is() {
+    fn only_lasting_suspicion_is_reported() {
         let mut message = PathReports::default();
         let at = Instant::from_millis;
         let path = PathId(1);

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_answers_is_told_once_and_whether_its_packets_arrive() {
+    fn unanswered_path_is_reported_once_with_cause() {
         for (arrive, problem, part) in [
             (true, Problem::Unanswered, "its packets arrive"),
             (false, Problem::Blocked, "blocks UDP"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operating_system_refuses_is_not_said_to_be_blocked() {
+    fn refused_datagrams_are_not_called_blocked() {
         let reported = Bed::new().run(20, |paths| {
             hear(&mut paths[0]);
             paths[1].unsent_datagrams = paths[1].counters.sent_packets;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_mtu_is_told_once() {
+    fn small_mtu_is_reported_once() {
         let reported = Bed::new().run(5, |paths| {
             paths.iter_mut().for_each(hear);
             paths[0].view.is_mtu_too_small = true;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_there_are_told_once_if_no_receiver_answers() {
+    fn present_paths_are_reported_without_receiver() {
         use anabranch_core::PathId;
         let names = ["eth0", "wwan0"].map(str::to_owned);
         let mut watch = PathWatch::default();

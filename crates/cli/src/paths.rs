@@ -183,7 +183,7 @@ impl PathArguments {
         let via_set = self.via_set()?;
         if let Some(argument) = self.via.iter().find(|argument| argument.cap.is_some()) {
             bail!(
-                "--via {},cap=…: only `send` counts what a path carries",
+                "--via {},cap=…: only `send` counts the bytes of a path",
                 argument.via
             );
         }
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_need_not_exist_yet_and_a_mistake_is_told_at_once() {
+    fn unresolved_names_pass_and_malformed_ones_fail() {
         let arguments_of = |to| arguments(to, &["lo"]);
         let paths = arguments_of("studio.invalid:7000").resolve().unwrap();
         assert_eq!(paths[0].remote.to_string(), "studio.invalid:7000");

@@ -56,24 +56,24 @@ Examples:
   anabranch proxy … --socks5 127.0.0.1:1080 &
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
 
-  SRT, WireGuard, a game: what an application sends to port 5000 here goes to port 5000 beside the
-  server, and the answers come back. The server was started with --connect 127.0.0.1:5000:
+  SRT, WireGuard, a game: datagrams to port 5000 here go to port 5000 beside the server, and the
+  answers come back. The server was started with --connect 127.0.0.1:5000:
   anabranch proxy … --udp 5000=127.0.0.1:5000 &
   ffmpeg … -f mpegts srt://127.0.0.1:5000
 
   Everything this machine sends, as root, if the server was started with --tun ab0 --nat:
   anabranch proxy … --via wlan0 --via wwan0 --tun ab0 --default-route --dns 9.9.9.9
 
-A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow, which
-is what comes from one local port to one --udp, is over when it is silent for 60 s; there may be
+A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow
+(all datagrams from one local port to one --udp) is over when it is silent for 60 s; there may be
 1,024.
 
 A connection does not notice that a path dies. While the server does not answer, connections wait;
-those of a server that is started again break off, and new ones are taken when it is back. Whoever
-can reach --listen, --socks5, --http-proxy and --udp can use them: leave them at 127.0.0.1, or mind
-who is in the network.
+those of a server that is started again break off, and new ones are taken when it is back. Every
+host that can reach --listen, --socks5, --http-proxy and --udp can use them: leave them at
+127.0.0.1, or use a network whose hosts you trust.
 
-The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
+The first Ctrl-C ends the session and prints a summary; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
     .args(["listen", "socks5", "http_proxy", "udp", "tun", "clean_up"]))]
 pub(crate) struct Arguments {

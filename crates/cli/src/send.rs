@@ -103,7 +103,7 @@ on all paths and without end (--give-up-after). The input goes on meanwhile. Abs
 addresses of --via are waited for. A sender that another with the same key has replaced ends with
 exit code 6.
 
-The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.";
+The first Ctrl-C ends the session and prints a summary; a second one ends the program at once.";
 
 /// Sends live or stored video over one or more paths.
 ///

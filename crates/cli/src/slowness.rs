@@ -69,8 +69,8 @@ impl Slowness {
     pub(crate) fn summary(&self) -> Option<String> {
         (self.second_count > 0).then(|| {
             format!(
-                "this machine was too slow to keep time in {} s: what was late or lost then need \
-                 not be the links' fault",
+                "this machine was too slow to keep time in {} s: late or lost frames of that time \
+                 need not be the links' fault",
                 self.second_count
             )
         })
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_machine_is_told_at_once_and_not_all_the_time() {
+    fn slow_machine_is_reported_at_once_then_rarely() {
         let mut slowness = Slowness::default();
         let at = |tick: u64| Instant::from_millis(50 * tick);
         let reports: Vec<String> = (0..300)
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hiccup_is_not_told() {
+    fn hiccup_is_not_reported() {
         let mut slowness = Slowness::default();
         assert_eq!(slowness.due_report(Instant::ZERO, late(99)), None);
         assert_eq!(slowness.second_count(), 0);

@@ -358,7 +358,7 @@ mod tests {
     use crate::end::Datagrams;
 
     #[test]
-    fn what_a_tunnel_of_packets_carries_are_packets() {
+    fn packet_tunnel_counts_packets() {
         let snapshot = Snapshot {
             session_kind: Some(SessionKind::Datagrams),
             ..Snapshot::default()
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told_by_their_share_of_bytes_and_those_that_do_not_occur_are_not() {
+    fn reasons_are_listed_by_share_of_bytes() {
         let mut reasons = ReasonCounts::default();
         assert_eq!(reason_shares(&reasons), None);
         reasons.add(SendReason::New, 900);

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_broken_is_told_and_kept() {
+    fn broken_file_is_reported_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE), "{").unwrap();
         let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_told_as_people_do() {
+    fn intervals_are_readable() {
         for (interval_s, text) in [(1.0004, "second"), (0.512, "0.5 s"), (2.0, "2 s")] {
             assert_eq!(span(rounded(interval_s)), text);
         }

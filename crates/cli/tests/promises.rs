@@ -134,7 +134,7 @@ fn every_promise_of_ours_names_tests_that_exist_and_run() {
 }
 
 #[test]
-fn what_is_no_test_is_not_taken_for_one() {
+fn only_tests_are_found() {
     let this = Path::new(file!()).file_stem().unwrap().to_str().unwrap();
     let files = files("cli", &[this]);
     let has = |name| {
@@ -142,6 +142,6 @@ fn what_is_no_test_is_not_taken_for_one() {
             .iter()
             .any(|file| test_attributes(file, name).is_some())
     };
-    assert!(has("what_is_no_test_is_not_taken_for_one"));
-    assert!(!has("workspace") && !has("what_is_no_test"));
+    assert!(has("only_tests_are_found"));
+    assert!(!has("workspace") && !has("only_tests"));
 }

@@ -1,9 +1,12 @@
 //! Wording of comments and documents. Each part of the repository has a limit, which may only fall.
+//! Names of tests and texts of programs have no such wording at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+
+use crate::repository;
 
 const LIMITS: &str = include_str!("prose.txt");
 const HEADING: &str =
@@ -203,4 +206,65 @@ fn wording_only_becomes_plainer() {
         found, LIMITS,
         "the wording is plainer than its limits: prose.txt becomes:\n{found}"
     );
+}
+
+/// Names of the tests of a program's text.
+fn names_of_tests(text: &str) -> Vec<String> {
+    let attributes = r"#\[(?:tokio::)?test[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:async )?fn (\w+)";
+    let name = Regex::new(attributes).unwrap();
+    name.captures_iter(text)
+        .map(|found| found[1].replace('_', " "))
+        .collect()
+}
+
+/// Strings of at least four words outside of a file's tests, without the breaks of their lines.
+fn sentences(text: &str) -> Vec<String> {
+    let comment = Regex::new(r"(?m)^\s*//.*$").unwrap();
+    let literal = Regex::new(r#"(?s)"((?:[^"\\]|\\.)*)""#).unwrap();
+    let line_break = Regex::new(r"\\\n\s*").unwrap();
+    let program = text.split("#[cfg(test)]").next().unwrap();
+    literal
+        .captures_iter(&comment.replace_all(program, ""))
+        .map(|found| line_break.replace_all(&found[1], "").into_owned())
+        .filter(|sentence| sentence.split_whitespace().count() >= 4)
+        .collect()
+}
+
+#[test]
+fn names_of_tests_and_messages_are_plain() {
+    let patterns = PATTERNS.map(|(pattern, instead)| (Regex::new(pattern).unwrap(), instead));
+    let mut places = Vec::new();
+    let mut name_count = 0;
+    for (path, text) in repository::files(".rs") {
+        let name = path.display().to_string();
+        let names = names_of_tests(&text);
+        name_count += names.len();
+        let is_program = name.contains("/src/") && !name.contains("tests");
+        let messages = if is_program {
+            sentences(&text)
+        } else {
+            Vec::new()
+        };
+        for text in names.into_iter().chain(messages) {
+            for (pattern, instead) in &patterns {
+                if let Some(found) = pattern.find(&text) {
+                    places.push(format!(
+                        "{name}: {:?} in {text:?} ({instead})",
+                        found.as_str()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(name_count > 3_000, "only {name_count} tests were found");
+    assert!(places.is_empty(), "{}", places.join("\n"));
+}
+
+#[test]
+fn tests_and_messages_are_found() {
+    let text = "#[test]\n#[ignore]\nasync fn what_is_left() {}\nfn told() {}\n";
+    assert_eq!(names_of_tests(text), ["what is left"]);
+    let text = "f(\"one two three\");\n// \"not in a comment at all\"\ng(\"one \\\n   two \
+                \\\"three\\\" four\");\n#[cfg(test)]\nh(\"not in tests at all\");";
+    assert_eq!(sentences(text), [r#"one two \"three\" four"#]);
 }

@@ -18,7 +18,7 @@ fn send(bed: &Bed, input: &str, options: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn mistakes_name_what_is_wrong() {
+fn errors_name_the_wrong_part() {
     let bed = Bed::new();
     let cases: [(&[&str], &str, i32, &str); 13] = [
         (&[], "nowhere.ts", 1, "nowhere.ts"),
@@ -257,7 +257,7 @@ fn a_program_that_is_missing_is_named_with_its_package() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn conflicting_options_are_refused() {
     let srtla = ["recv", "--listen", "srtla://127.0.0.1:5000"];
     let srt = ["--listen", "srt://127.0.0.1:5001?mode=listener"];
     let key = [
@@ -359,7 +359,7 @@ fn addresses_and_tokens_that_do_not_fit_are_refused_before_the_work_begins() {
 }
 
 #[test]
-fn what_cannot_be_observed_is_said_before_the_work_begins() {
+fn bad_observers_fail_before_the_start() {
     let bed = Bed::new();
     let key = bed.text("receiver.key");
     let allow = &bed.sender_public;
@@ -433,7 +433,7 @@ fn a_file_is_examined_without_starting_anything() {
 }
 
 #[test]
-fn mistakes_of_tunnels_say_what_to_do() {
+fn tunnel_errors_name_the_remedy() {
     let bed = Bed::new();
     let key = bed.text("sender.key");
     let peer = &bed.receiver_public;
@@ -560,7 +560,7 @@ fn mistakes_with_links_and_keys_are_explained_without_the_code() {
 
 #[cfg(all(feature = "codec", feature = "emulate"))]
 #[test]
-fn what_the_emulator_cannot_be_is_refused() {
+fn impossible_networks_are_refused() {
     let bed = Bed::new();
     let shared = crate::bed::TWO_ROUTES.replace("forward = [\"void\"]", "forward = [\"there\"]");
     let long =

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_is_gone() {
+    fn bytes_older_than_the_window_are_dropped() {
         let mut meter = RateMeter::new(Duration::from_millis(500));
         for milli in 0..600 {
             meter.on_bytes(Instant::from_millis(milli), 125);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_halved_is_the_window_and_not_the_flight() {
+    fn loss_halves_the_window_not_the_flight() {
         let mut rig = at(20.0);
         rig.send(4);
         rig.hear(1, 1, 100);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn property_shorter_queues_cost_what_the_sawtooth_says() {
+    fn property_short_queues_cost_as_the_sawtooth() {
         for (queue, expected) in [(0.25, 0.893), (0.5, 0.964)] {
             let flow = t1(queue).greedy("reno", 0).run_secs(60).remove(0);
             let utilisation = flow.utilisation(20, 60);

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_is_measured_anew_after_idleness_and_when_the_route_has_changed() {
+    fn base_rtt_resets_after_idle_and_route_change() {
         let mut rig = at(10.0);
         round(&mut rig, 90, false);
         assert_eq!(rig.controller.base_rtt, Some(Duration::from_millis(90)));

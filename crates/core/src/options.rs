@@ -244,7 +244,7 @@ mod tests {
     const ALL: [AlgorithmOption; 2] = [START, GAIN];
 
     #[test]
-    fn what_is_not_set_has_its_usual_value() {
+    fn unset_options_have_defaults() {
         let set = AlgorithmOptions::parse("gain=2.5", &ALL).unwrap();
         assert_eq!((set.word(&START), set.number(&GAIN)), ("slow", 2.5));
         let set = AlgorithmOptions::parse("gain=1:start=fast:gain=3", &ALL).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_is_allowed() {
+    fn errors_list_allowed_values() {
         for (text, expected) in [
             ("speed=1", "start, gain"),
             ("gain=4", "1 to 3"),

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_divides_costs_and_multiplies_rates_and_what_is_no_weight_does_not() {
+    fn weight_divides_costs_and_multiplies_rates() {
         let cost = |weight| {
             let view = PathView {
                 weight,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_waits_only_for_its_like() {
+    fn retransmissions_wait_only_for_retransmissions() {
         let view = PathView {
             queued_bytes: 5_000,
             retransmission_bytes: 2_000,
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_set_holds_what_was_put_in() {
+    fn path_set_holds_inserted_paths() {
         let mut set: PathSet = [PathId(3), PathId(0), PathId(31)].into_iter().collect();
         set.remove(PathId(0));
         assert_eq!(set.iter().collect::<Vec<_>>(), [PathId(3), PathId(31)]);

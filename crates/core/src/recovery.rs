@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swollen_path_has_its_round_trip_to_answer_what_is_sent_after_a_pause() {
+    fn bloated_path_has_a_round_trip_after_a_pause() {
         let path = path([300, 480], 5_000, 1_000);
         let waited = suspect_after(&path, 125, 5_000);
         assert!((390..=600).contains(&waited), "{waited} ms");

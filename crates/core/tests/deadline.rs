@@ -59,7 +59,7 @@ fn departures() -> (f64, f64, bool) {
 }
 
 #[test]
-fn what_would_arrive_less_than_a_sixteenth_before_its_deadline_does_not_leave() {
+fn packets_leave_a_sixteenth_before_the_deadline() {
     let (first, last, is_whole) = departures();
     assert!(!is_whole);
     assert!(

@@ -48,7 +48,7 @@ fn hand_over(from: &mut MediaSession, to: &mut MediaSession, until: Instant) {
 }
 
 #[test]
-fn a_report_of_what_was_never_sent_ends_the_session() {
+fn acknowledging_unsent_packets_ends_the_session() {
     let at = Instant::ZERO + Duration::from_millis(200);
     // Two senders alike, of which one sends more than the other.
     let (mut honest, mut other) = (session(), session());

@@ -82,7 +82,7 @@ fn a_path_that_dies_while_idle_is_noticed() {
 /// Its controller hears nothing of probes, so that none is missed: `gcc` halved its rate for each
 /// silence.
 #[test]
-fn what_is_asked_while_nothing_is_sent_costs_no_controller_its_rate() {
+fn idle_probes_cost_no_controller_its_rate() {
     let megabits = |controller: &str, idle: Duration| {
         let source = SourceLimits::Adaptive {
             min: DataRate::from_kilobits_per_second(300),

@@ -46,7 +46,7 @@ fn stream_over(rules: SenderRules, path: TestPath, frames: usize) -> (usize, u64
 }
 
 #[test]
-fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() {
+fn last_try_restores_packets_of_a_long_burst() {
     // The hole shows 10 × 5 ms after the first packet in it was sent and a round trip later: too
     // late for that packet.
     let (single, _) = stream(WITHOUT_LAST_TRIES, 100..110);

@@ -98,7 +98,7 @@ fn padding_bytes(network: &Network) -> u64 {
 }
 
 #[test]
-fn after_an_outage_no_more_is_padded_than_finds_what_is_needed() {
+fn padding_after_an_outage_is_bounded() {
     for source in [FIXED, AT_ITS_MOST] {
         for rate in [100, 300, 1_000] {
             for micros in [100, 1_000, 10_000, 50_000] {

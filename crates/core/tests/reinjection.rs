@@ -54,7 +54,7 @@ fn longest_gap(network: &Network, from: Instant) -> Duration {
 }
 
 #[test]
-fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
+fn packets_on_a_slowing_path_are_copied_in_time() {
     let slow = TestPath {
         queue: Duration::from_secs(10),
         ..TestPath::new(3, 15)
@@ -75,7 +75,7 @@ fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
 }
 
 #[test]
-fn the_encoder_is_asked_for_what_comes_out_before_the_controller_believes_it() {
+fn target_falls_to_the_outflow_before_the_estimate() {
     let slow = TestPath {
         queue: Duration::from_secs(10),
         ..TestPath::new(4, 15)
@@ -93,7 +93,7 @@ fn the_encoder_is_asked_for_what_comes_out_before_the_controller_believes_it() {
 }
 
 #[test]
-fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carries() {
+fn bloated_path_takes_nothing_from_the_other() {
     let near = TestPath {
         rate: DataRate::from_kilobits_per_second(400),
         queue: Duration::from_secs(3),
@@ -108,7 +108,7 @@ fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carr
 }
 
 #[test]
-fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
+fn recovered_path_takes_withheld_packets_again() {
     // The count depends on the wide path's phase when it narrows: 64 in all, and 228 if packets
     // bound to the thin path meanwhile stay there.
     const MOMENTS: u64 = 24;
@@ -150,7 +150,7 @@ fn no_copies_are_made_while_paths_are_as_they_were() {
 }
 
 #[test]
-fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
+fn backlog_moves_to_the_path_that_became_faster() {
     // How soon the capacity is found depends on where in their cycles the paths are: a mean of 819
     // arrives, and of 792 if each stays where it was bound.
     const MOMENTS: u64 = 24;

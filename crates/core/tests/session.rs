@@ -119,7 +119,7 @@ fn arq_with_an_rtt_beyond_the_deadline_only_key_frames_are_sent_again() {
 }
 
 #[test]
-fn arq_what_is_lost_on_one_path_is_sent_again_on_the_other() {
+fn arq_losses_are_retransmitted_on_the_other_path() {
     let lossy = TestPath {
         loss: 0.2,
         ..TestPath::new(8, 20)
@@ -328,7 +328,7 @@ fn the_close_arrives_though_one_of_its_datagrams_is_lost() {
 }
 
 #[test]
-fn a_frame_that_cannot_leave_in_time_is_dropped_at_the_sender_and_told() {
+fn late_frame_is_dropped_and_reported() {
     let mut network = Network::new(fixed(MBIT(1)), vec![TestPath::new(1, 20)]);
     for _ in 0..20 {
         network.send(20_000, false);
@@ -395,7 +395,7 @@ fn early_and_repeated_timeouts_have_no_effect() {
 }
 
 #[test]
-fn a_bad_configuration_is_told_at_construction() {
+fn bad_configuration_fails_at_construction() {
     let error = |config| {
         MediaSession::new(config, Seed(0), Instant::ZERO)
             .unwrap_err()
@@ -540,7 +540,7 @@ fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_a
 }
 
 #[test]
-fn redundant_asks_the_encoder_for_what_the_best_path_carries_not_for_the_sum() {
+fn redundant_targets_the_best_path_not_the_sum() {
     let target = |scheduler: &str| {
         let config = Config {
             scheduler: support::scheduler(scheduler),

@@ -256,7 +256,7 @@ fn beside_the_media_random_sessions_send_a_quarter_of_it_into_silence() {
 
 /// Recovery is as fast as without the bound: media or the next question finds the path.
 #[test]
-fn what_is_captured_after_an_outage_arrives_in_time() {
+fn frames_after_an_outage_arrive_in_time() {
     for (path_count, rtt) in [1, 2]
         .into_iter()
         .flat_map(|n| ROUND_TRIPS.map(|rtt| (n, rtt)))

@@ -212,7 +212,7 @@ fn a_partial_acknowledgement_takes_three_more_duplicates_or_the_timer() {
 }
 
 #[test]
-fn a_timeout_goes_back_to_the_first_unacknowledged_segment_and_skips_what_has_arrived() {
+fn timeout_goes_back_and_skips_arrived_segments() {
     let config = config(LossDetection::TcpCumulative, "new-reno");
     // Two duplicates are too few. The acknowledgement of the one sent again covers all.
     let network = transfer(config.clone(), losing(&[5]), 8, 5);
@@ -484,7 +484,7 @@ fn a_stream_goes_on_soon_after_a_long_outage_of_its_only_path() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn impossible_writes_are_refused() {
     let now = Instant::ZERO;
     let config = config(LossDetection::TcpSack, "new-reno");
     let mut stream = StreamSession::new(config.clone(), Seed(1), now).unwrap();

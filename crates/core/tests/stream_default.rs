@@ -147,7 +147,7 @@ fn beds() -> [[TestPath; 2]; 4] {
 }
 
 #[test]
-fn what_is_short_takes_no_longer_over_two_paths_than_over_the_better_one() {
+fn short_objects_are_as_fast_on_two_paths() {
     for controller in ["cubic", "bbr-linux", "bbr3"] {
         for (bed, before) in beds().iter().flat_map(|bed| SESSIONS.map(|one| (bed, one))) {
             for bytes in [10_000, 100_000, 1_000_000] {
@@ -166,7 +166,7 @@ fn what_is_short_takes_no_longer_over_two_paths_than_over_the_better_one() {
 /// By the published schedulers. Without moves and copies `spd` takes up to 3.4 times as long here,
 /// and `linux` 7.5 times.
 #[test]
-fn what_the_far_path_would_bring_late_comes_by_the_near_one() {
+fn late_segments_move_to_the_near_path() {
     for scheduler in ["spd", "linux", "blest", "ecf"] {
         for (bed, before) in beds().iter().flat_map(|bed| SESSIONS.map(|one| (bed, one))) {
             for bytes in [10_000, 100_000, 1_000_000] {
@@ -185,7 +185,7 @@ fn what_the_far_path_would_bring_late_comes_by_the_near_one() {
 
 /// The path that was congested last has a long round-trip time to remember, and no queue any more.
 #[test]
-fn what_a_path_at_rest_remembers_of_its_last_queue_makes_it_no_farther() {
+fn idle_path_forgets_its_last_queue() {
     let before = Some((1_000_000, Duration::from_secs(2)));
     let beds = [
         [path(8, 80, 200), path(1, 30, 200)],

@@ -58,7 +58,7 @@ fn mtu(network: &mut Network<Stream>, path: usize) -> Option<u32> {
 }
 
 #[test]
-fn segments_grow_to_what_each_path_carries() {
+fn segments_grow_to_each_path_mtu() {
     for path_mtu in [1_228, 1_280, 1_492, 1_500] {
         let mut network = network(vec![with_mtu(path_mtu, 0)]);
         transferred(&mut network, 6_000_000);

@@ -128,7 +128,7 @@ fn a_path_that_is_removed_takes_nothing_with_it() {
 }
 
 #[test]
-fn what_a_full_window_waits_for_comes_by_the_fast_path() {
+fn fast_path_reinjects_for_a_full_window() {
     let took = |reinjection| {
         let config = Config {
             stream: StreamConfig {
@@ -361,7 +361,7 @@ fn a_lost_tail_that_has_come_by_another_path_costs_its_own_no_timeout() {
 /// A window of hardly anything keeps what Linux's scheduler has bound to the far path, while the
 /// near path, idle, would bring it.
 #[test]
-fn what_waits_for_a_far_paths_window_moves_to_a_near_path_with_room() {
+fn backlog_of_a_far_path_moves_to_the_near_one() {
     let took = |reinjection| {
         let mut config = config("linux");
         config.controller = support::controller("cubic");
@@ -408,7 +408,7 @@ impl Scheduler for Asking {
 }
 
 #[test]
-fn schedulers_are_told_what_the_application_has_yet_to_write() {
+fn schedulers_see_expected_further_bytes() {
     let counter = Arc::new(AtomicUsize::new(0));
     let kept = counter.clone();
     let config = Config {

@@ -19,7 +19,7 @@ fn fixed(rate: DataRate) -> Config {
 }
 
 #[test]
-fn the_encoder_gets_what_the_controller_leaves_it() {
+fn encoder_gets_the_target_fraction() {
     let target = |controller: &str, target_fraction: Option<f64>| {
         let mut config = Config {
             controller: support::controller(controller),
@@ -55,7 +55,7 @@ fn the_encoder_gets_what_the_controller_leaves_it() {
 }
 
 #[test]
-fn an_only_path_that_is_congested_carries_what_comes_out_of_it() {
+fn congested_single_path_targets_its_outflow() {
     let target = |megabits| {
         let path = TestPath {
             queue: Duration::from_secs(2),

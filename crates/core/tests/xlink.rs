@@ -62,7 +62,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Objects whose end is on the far path arrive earlier, and none arrives later.
 #[test]
-fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be_sent() {
+fn idle_near_path_copies_the_tail_of_the_far_one() {
     let took = |reinjection, bytes| {
         let paths = vec![TestPath::new(8, 10), TestPath::new(2, 300)];
         let mut network = network(reinjection, paths);
@@ -94,7 +94,7 @@ fn above_t2_nothing_is_copied() {
 }
 
 #[test]
-fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
+fn low_play_time_copies_packets_in_flight() {
     let mut network = network(anabranch_schedulers::xlink_reinjection(), unequal());
     let reinjects = |network: &mut Network, left| {
         let now = network.now;
@@ -119,7 +119,7 @@ fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
 /// The start is 128 KiB: later data waits until all segments of the start in flight have been
 /// copied.
 #[test]
-fn the_start_is_copied_before_what_follows_is_sent_and_nothing_else_is() {
+fn only_the_start_is_copied_before_later_data() {
     let paths = vec![TestPath::new(1, 40), TestPath::new(1, 150)];
     let mut network = network(anabranch_schedulers::xlink_reinjection(), paths);
     network.checks_invariants = true;

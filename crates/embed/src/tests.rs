@@ -184,7 +184,7 @@ fn paths_come_and_go_while_it_runs() {
 }
 
 #[test]
-fn a_paired_sender_needs_the_link_alone_and_events_tell_its_end() {
+fn paired_sender_needs_only_the_link() {
     let bed = Bed::new(3);
     let receiver = bed.receiver();
     let host = bed.address.to_string();

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_origin_is_told_and_the_clock_runs_already() {
+    fn future_origin_is_reported_and_the_clock_runs() {
         let (now_clock, ahead) = Clock::since(None);
         assert!(ahead.is_zero());
         let wanted = now_clock.origin + core::time::Duration::from_secs(60);

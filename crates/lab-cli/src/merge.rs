@@ -17,8 +17,8 @@ use crate::rows::{Counts, Staged};
 /// order of the parts does not matter.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-All shards must be there, once each, from one scenario, one set of seeds and one version of the
-program. What is missing or wrong is named, and nothing is written then.
+Every shard must be given once, from one scenario, one set of seeds and one version of the
+program. A missing or wrong shard is named, and nothing is written.
 
   anabranch-lab merge part-*.jsonl --output all.jsonl
 
@@ -82,7 +82,7 @@ fn opened(paths: &[PathBuf]) -> anyhow::Result<(RowsHeader, BTreeMap<Shard, Part
         }
         if let Some((_, other)) = parts.get(&header.shard) {
             let (shard, path, other) = (header.shard, path.display(), other.display());
-            bail!("shard {shard} is there twice: {other} and {path}");
+            bail!("shard {shard} is given twice: {other} and {path}");
         }
         parts.insert(header.shard, (part, path));
     }
@@ -145,7 +145,7 @@ fn joined(
         .context(cannot_write)?;
     for run in 0..header.run_count() {
         let shard = any.with_run(run);
-        let part = parts.get_mut(&shard).context("all shards are there")?;
+        let part = parts.get_mut(&shard).context("all shards are given")?;
         let row = part.row(header, run).with_context(|| remedy(shard))?;
         counts.add(&row);
         output.write_all(part.last_line()).context(cannot_write)?;

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_tells_rate_types_and_sizes() {
+    fn summary_shows_rate_types_and_sizes() {
         let text = "index,time,bytes,type,importance\n0,0.00,6000,I,key\n1,0.04,2000,P,reference\n\
              2,0.08,1000,B,disposable\n3,0.12,1000,B,disposable\n4,0.16,6000,I,key\n";
         let summary = summary("film.ts", &FrameTrace::parse(text).expect("a trace"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_film_is_told() {
+    fn files_without_video_are_refused() {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join("empty.ts");
         let mut packet = [0xff_u8; 4 * 188];

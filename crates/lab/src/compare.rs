@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compared_replaces_the_controller_under_test_and_keeps_options_that_it_has_too() {
+    fn comparison_replaces_the_controller_under_test() {
         let replaced = |own: &str, controller: &str| {
             let other = replaced(own, "nada", controller);
             other.map_or(own.to_owned(), |other| other.name().to_owned())

@@ -32,7 +32,7 @@ pub enum PlotError {
     },
     /// A sweep has more points than a picture shows.
     #[error(
-        "{}: {panel_count} panels would not be readable; choose what to compare: --set KEY=VALUE \
+        "{}: {panel_count} panels would not be readable; compare fewer: --set KEY=VALUE \
          fixes one of {keys}, --set 'sweep.KEY=[…]' shortens its list",
         path.display()
     )]

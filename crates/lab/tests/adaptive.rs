@@ -44,7 +44,7 @@ fn watched(overrides: &[&str]) -> (AdaptiveStatistics, Vec<(&'static str, Option
 }
 
 #[test]
-fn a_viewer_takes_what_the_paths_carry_and_two_carry_more() {
+fn viewer_uses_both_paths() {
     let (one, values, transfers) = watched(&[]);
     // Whole segments of 181 s, then the stream ends.
     assert_eq!((one.segments, one.underflows, transfers), (90, 0, 1));
@@ -69,7 +69,7 @@ fn a_viewer_takes_what_the_paths_carry_and_two_carry_more() {
 }
 
 #[test]
-fn a_path_below_the_lowest_rate_stalls_by_what_is_missing() {
+fn slow_path_stalls_by_the_missing_rate() {
     // 300 s of 1 Mbit/s take 375 s at 0.8 Mbit/s of wire bytes, of which headers take a share.
     let slow = [
         "links.one.rate=800 kbit/s",
@@ -87,7 +87,7 @@ fn a_path_below_the_lowest_rate_stalls_by_what_is_missing() {
 }
 
 #[test]
-fn no_more_comes_than_the_buffer_holds_and_only_what_was_asked_for() {
+fn the_buffer_bounds_requested_segments() {
     let wide = [
         "links.one.rate=100 Mbit/s",
         "duration=60 s",

@@ -49,7 +49,7 @@ fn too_much_media_is_sent_up_to_its_deadline() {
 
 /// A lost packet is retransmitted once: no copy is sent before the loss is known.
 #[test]
-fn what_is_not_known_to_be_lost_is_not_copied() {
+fn bare_endpoint_copies_only_lost_packets() {
     let [bare, ours] = both(|endpoint| {
         let run = statistics("contest/row-2-one-path-5-percent.toml", endpoint, &[]);
         let traffic = &run.total.traffic;

@@ -38,7 +38,7 @@ fn built(own: &str, settings: &[&str]) -> Result<Vec<Point>, String> {
 }
 
 #[test]
-fn a_file_says_only_what_differs_from_its_base() {
+fn derived_file_lists_only_differences() {
     let own = "base = \"base.toml\"\ntitle = \"Own\"\nlinks.up.delay = \"5 ms\"\n\
                links.up.discipline = { kind = \"codel\", ecn = true }\nflow-defaults.ecn = true\n";
     let points = built(own, &[]).unwrap();
@@ -71,7 +71,7 @@ fn a_file_says_only_what_differs_from_its_base() {
 }
 
 #[test]
-fn a_mistake_in_what_a_file_builds_on_is_placed() {
+fn errors_of_a_base_name_the_place() {
     for (own, settings, expected) in [
         (
             "base = \"no.toml\"\n",
@@ -125,7 +125,7 @@ fn round_trip(scenario: &Scenario, flow: usize) -> Duration {
 }
 
 #[test]
-fn one_number_makes_a_chain_of_so_many_hops() {
+fn one_number_sets_the_chain_length() {
     for hops in [1, 3, 5, 12] {
         let setting = format!("links.hop.count={hops}");
         let scenario = multihop(&[&setting]).unwrap();

@@ -61,7 +61,7 @@ fn only_the_flows_under_test_change() {
 }
 
 #[test]
-fn a_difference_is_told_from_chance() {
+fn differences_exceed_chance() {
     // The same controller under another name differs in nothing; a fixed rate differs much.
     let controllers = ["live-bbr", "live-bbr:cycle=gentle", "fixed"];
     let comparison = compared(&controllers, &["throughput"]).unwrap();
@@ -126,7 +126,7 @@ fn row(scenario: &str, subject: &str, is_measured: bool) -> (String, String, boo
 }
 
 #[test]
-fn what_only_single_flows_have_is_of_each_flow_of_adaptive_media() {
+fn flow_metrics_list_each_adaptive_flow() {
     let expected = [
         row("a", "ours-1", true),
         row("a", "ours-2", true),
@@ -145,7 +145,7 @@ fn a_flow_that_a_scenario_lacks_has_no_value_there() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_named() {
+fn comparison_errors_name_the_cause() {
     let message = |controllers: &[&str], metrics: &[&str]| {
         compared(controllers, metrics).unwrap_err().to_string()
     };

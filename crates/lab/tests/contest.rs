@@ -63,7 +63,7 @@ fn row_3_loses_less_than_two_thirds_of_the_pictures_that_srt_loses() {
 
 /// Row 6b asks for a share of the media that the two capacities carry in time, as a fluid.
 #[test]
-fn the_bar_of_row_6b_is_93_percent_of_what_the_capacities_allow() {
+fn bar_of_row_6b_is_93_percent_of_the_capacity() {
     let path = rows()
         .into_iter()
         .find(|path| path.ends_with(ROW_6B))

@@ -53,7 +53,7 @@ fn the_95th_percentile_and_the_mean_of_all_frames_are_never_below_the_bounds() {
 }
 
 #[test]
-fn no_frame_is_there_before_a_fluid_alone_would_be_and_its_parts_are_all_of_its_time() {
+fn no_frame_beats_the_fluid_and_parts_add_up() {
     for file in files() {
         for scheduler in SCHEDULERS {
             for frame in delays(&file, scheduler).frames {

@@ -48,7 +48,7 @@ fn a_capacity_that_always_falls_short_is_used_to_93_percent() {
 }
 
 #[test]
-fn what_the_paths_carry_is_left_as_it_is() {
+fn a_load_within_capacity_is_untouched() {
     let scenario = scenario("contest/row-5-uneven.toml", 1);
     assert_eq!(carried_share(&scenario, 0, 1).unwrap(), 1.0);
 }

@@ -79,7 +79,7 @@ fn every_scenario_runs_twice_to_the_same_hash() {
 }
 
 #[test]
-fn every_scenario_shows_what_it_promises() {
+fn every_scenario_meets_its_expectations() {
     // The contest's bars are other transports', and have a test of their own.
     let is_bar = |path: &PathBuf| {
         path.parent()

@@ -114,7 +114,7 @@ fn redundant_loses_no_frame_when_a_path_dies() {
 }
 
 #[test]
-fn redundant_carries_what_the_better_path_carries_alone() {
+fn redundant_equals_the_better_path_alone() {
     let greedy = "flows.0.source={ kind = \"ideal\", min = \"300 kbit/s\", max = \"20 Mbit/s\" }";
     let settings = [
         "flows.0.controller=live-bbr",

@@ -182,7 +182,7 @@ fn dems_finishes_a_chunk_of_a_megabyte_on_both_paths_within_a_round_trip_of_the_
 }
 
 #[test]
-fn wrr_heeds_no_round_trip_time_so_that_a_frame_takes_as_long_as_on_the_slowest_path() {
+fn wrr_frames_take_the_slowest_path_delay() {
     let delays = |scheduler, far_ms: u64| {
         let far = format!("links.far.delay={far_ms} ms");
         delay(&camera(scheduler, 1, 25, &[&far])).mean
@@ -214,7 +214,7 @@ fn mdp_has_less_mean_frame_delay_than_wrr() {
 }
 
 #[test]
-fn redundant_frames_take_what_they_take_on_the_nearer_path() {
+fn redundant_frames_take_the_near_path_delay() {
     for rate in [1, 3, 6] {
         let alone = "flows.0.paths=[\"near\"]";
         let alone = delay(&camera("min-cost", rate, 25, &[alone]));

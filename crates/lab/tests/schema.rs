@@ -140,7 +140,7 @@ fn shipped() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_file_for_editors_is_what_the_program_prints() {
+fn schema_file_is_current() {
     let path = root().join("docs/scenario.schema.json");
     assert!(
         std::fs::read_to_string(path).unwrap() == schema(),
@@ -285,7 +285,7 @@ fn the_reader_and_the_schema_know_the_same_keys_of_every_table() {
 }
 
 #[test]
-fn what_the_reader_refuses_at_sight_the_schema_refuses_too() {
+fn schema_refuses_invalid_values_of_the_reader() {
     let schema = parsed();
     for (pointer, wrong) in [
         ("/duration", json!("60")),

@@ -104,7 +104,7 @@ fn by_any_number_of_threads_a_run_is_the_same() {
 }
 
 #[test]
-fn who_looks_at_links_runs_by_one_thread() {
+fn oracle_runs_on_one_thread() {
     let oracle = MEDIA.replace("count = 40", "count = 60\nscheduler = \"oracle\"");
     let scenario = scenario(&oracle, "back");
     assert_eq!(outcome_of(&scenario, 1), outcome_of(&scenario, 2));

@@ -83,7 +83,7 @@ fn two_paths_of_3_mbits_carry_what_both_have() {
 }
 
 #[test]
-fn an_object_that_is_over_before_the_slow_path_answers_takes_what_it_takes_alone() {
+fn short_objects_take_as_long_as_alone() {
     for name in ALL {
         for bytes in ["10 kB", "30 kB", "100 kB", "300 kB"] {
             let slowdown = slowdown(&fast_and_slow(), name, bytes, &[]);
@@ -103,7 +103,7 @@ fn ecf_is_never_slowed_down_by_a_slow_path() {
 }
 
 #[test]
-fn blest_keeps_off_a_slow_path_where_the_window_is_what_it_could_block() {
+fn blest_avoids_blocking_the_window() {
     for (window, bytes) in [("256 KiB", "1 MB"), ("256 KiB", "3 MB"), ("1 MiB", "3 MB")] {
         let window = format!("flows.0.receive-window={window}");
         let slowdown = |name| slowdown(&fast_and_slow(), name, bytes, &[&window]);

@@ -62,7 +62,7 @@ fn property_new_reno_keeps_a_queue_of_one_bdp_busy_with_each_loss_detection() {
 }
 
 #[test]
-fn a_stream_of_so_many_bytes_arrives_and_ends() {
+fn stream_of_given_size_arrives_and_ends() {
     for rule in LOSS_DETECTIONS {
         let rule = format!("flow-defaults.loss-detection={rule}");
         let overrides = [

@@ -140,7 +140,7 @@ fn more_lines_than_colours_become_panels_of_their_own() {
     };
     let (delays, losses) = (down("delay", "ms"), down("loss", "%"));
     let error = drawn(&[short, rates, loss, &delays, &losses]).expect_err("too many");
-    for text in ["choose what to compare", "--set", "links.up.delay"] {
+    for text in ["compare fewer", "--set", "links.up.delay"] {
         assert!(error.contains(text), "{error}");
     }
 }

@@ -48,7 +48,7 @@ fn median(report: &Report, metric: &str, subject: &str) -> f64 {
 
 /// Each object has a session of its own, over all paths of the flow.
 #[test]
-fn short_objects_ride_all_paths_and_what_each_has_carried_is_counted_over_all_sessions() {
+fn short_objects_use_all_paths_and_counts_add_up() {
     let flows = |paths: &str| {
         let text = r#"
 [[flows]]

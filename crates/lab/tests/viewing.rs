@@ -206,7 +206,7 @@ fn frames_given_up_count_in_the_second_definition_of_the_delay() {
 /// Viewer and sender use the same flags, whatever the source: a lost frame costs the frames that
 /// need it by its flags.
 #[test]
-fn what_a_lost_frame_costs_is_what_its_source_tells_the_sender() {
+fn lost_frames_cost_by_the_source_flags() {
     let shares = |source: &str| {
         let flow = format!("paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"{source}\"");
         let frames = &statistics(&flow, &["links.near.loss=0.03"]).flows[0].frames;
@@ -287,7 +287,7 @@ fn played(film: &str, settings: &str, overrides: &[&str]) -> Result<Statistics, 
 }
 
 #[test]
-fn a_lost_disposable_frame_costs_itself_and_a_lost_reference_what_follows() {
+fn lost_reference_costs_dependent_frames() {
     // Key frames leave in time, and the receiver waits for them. Others are lost for good, since
     // their retransmissions come too late.
     let overrides = [

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_trace_is_told_by_its_line() {
+    fn trace_errors_name_the_line() {
         for (text, message) in [
             ("", "line 1: a trace needs"),
             ("1\n\n2", "line 2: this is no integer"),

@@ -33,7 +33,7 @@ fn leave(config: &LinkConfig, come_at: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn what_a_pause_saved_leaves_at_once_and_the_rest_at_the_rate() {
+fn saved_burst_leaves_at_once_and_the_rest_at_rate() {
     assert_eq!(
         leave(&config(), &[1_000; 5]),
         [1_000, 1_000, 1_010, 1_020, 1_030]

@@ -322,7 +322,7 @@ fn mean_wait(bed: &mut Bed) -> f64 {
 }
 
 #[test]
-fn a_full_drop_tail_queue_is_what_the_others_avoid() {
+fn drop_tail_fills_its_queue() {
     let mut bed = measure(
         Discipline::default(),
         megabits(20),
@@ -450,7 +450,7 @@ fn dual_pi2_gives_l4s_a_short_queue_and_neither_more_than_its_share() {
 }
 
 #[test]
-fn dual_pi2_holds_what_does_not_react() {
+fn dual_pi2_bounds_unresponsive_traffic() {
     // 30 Mbit/s of ECT(1) that ignores marks: dropped, and waiting no longer than the target.
     let flow = Flow::constant(PACKET_BYTES, Duration::from_micros(400)).with_ecn(Ecn::Ect1);
     let discipline = dual_pi2(DualQueueScheduler::WeightedRoundRobin);
@@ -492,7 +492,7 @@ fn ecn_capable_packets_are_marked_where_others_are_dropped() {
 }
 
 #[test]
-fn drop_tail_marks_what_arrives_above_its_threshold() {
+fn drop_tail_marks_above_its_threshold() {
     let config = LinkConfig {
         rate: Some(megabits(8)),
         queue: QueueLimit::Bytes(5_000),

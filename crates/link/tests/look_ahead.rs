@@ -91,7 +91,7 @@ fn in_windows(
 }
 
 #[test]
-fn what_comes_to_a_drop_tail_queue_leaves_after_what_waits() {
+fn earliest_exit_follows_queued_packets() {
     let config = LinkConfig {
         rate: Some(megabits(8)),
         delay: ms(10),

@@ -419,7 +419,7 @@ fn a_packet_due_before_an_outage_survives_a_late_driver() {
 }
 
 #[test]
-fn statistics_of_a_window_leave_out_what_came_before() {
+fn window_statistics_exclude_earlier_packets() {
     let config = LinkConfig {
         rate: Some(megabits(1)),
         ..LinkConfig::default()

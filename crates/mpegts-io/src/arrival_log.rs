@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn units_share_what_came_together() {
+    fn units_share_arrivals() {
         let mut log = ArrivalLog::default();
         log.push(4 * 188, at(0));
         log.push(2 * 188, at(40));

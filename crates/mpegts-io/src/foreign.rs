@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_before_anything_is_started() {
+    fn errors_precede_any_start() {
         for (text, part) in [
             ("srt://127.0.0.1", "an address and a port"),
             ("srtla://0.0.0.0:0", "an address and a port"),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_called_with_what_was_asked_for() {
+    fn tools_get_the_given_parameters() {
         let rist = name("rist://0.0.0.0:8193?buffer=300").rist_input(7);
         let expected = [
             "-i",

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_hold_seven_packets_and_the_last_what_is_left() {
+    fn datagrams_hold_seven_packets() {
         let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = player.local_addr().unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());

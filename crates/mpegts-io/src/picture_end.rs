@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_an_end_of_its_own_is_not_guessed_at() {
+    fn explicit_picture_ends_are_not_guessed() {
         let mut end = PictureEnd::default();
         let last_at = watch(&mut end, 5, |_| 100);
         let handed_over = PictureProgress {

@@ -316,9 +316,9 @@ impl Playout {
         self.is_overflow_reported |= is_new;
         is_new.then(|| {
             format!(
-                "a latency of {} at this rate takes more than {} MiB, half of what may wait of all \
-                 senders, or more than they leave: bytes leave early. Ask for a shorter --latency \
-                 at both ends",
+                "a latency of {} at this rate takes more than {} MiB, half of the memory for all \
+                 senders, or more than is left: bytes leave early. Ask for a shorter --latency at \
+                 both ends",
                 self.buffer,
                 MAX_WAITING_BYTES >> 21,
             )

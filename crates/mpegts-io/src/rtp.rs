@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mpeg_ts_in_rtp_stays_as_it_came() {
+    fn other_rtp_payloads_are_not_unpacked() {
         let packets = transport_packets();
         let other_payload = [header(0x80, 96), vec![0x67; 100]].concat();
         let other_version = [header(0x40, 33), packets.clone()].concat();

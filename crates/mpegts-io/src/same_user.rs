@@ -202,7 +202,7 @@ mod tests {
         assert!(input.recv(&mut buffer).is_err(), "the kernel has let it in");
         guard.on_silence(&input, at(1_000));
         next.send_to(b"flood", to).unwrap();
-        assert!(input.recv(&mut buffer).is_err(), "the helper is there");
+        assert!(input.recv(&mut buffer).is_err(), "the helper has answered");
         drop(helper);
         guard.on_silence(&input, at(1_999));
         guard.on_silence(&input, at(2_000));
@@ -229,7 +229,7 @@ mod tests {
             reads += 1;
             if reads == 2 { sockets() } else { String::new() }
         });
-        assert_eq!(reads, 2, "it stops when the source is there");
+        assert_eq!(reads, 2, "it stops when the source is ready");
         assert!(is_of_user(
             address,
             rustix::process::getuid().as_raw(),

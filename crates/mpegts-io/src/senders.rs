@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rtp_encoders_are_told_apart_by_their_source() {
+    fn rtp_encoders_differ_by_ssrc() {
         let mut senders = Senders::default();
         let reported = warnings(&mut senders, [rtp(1, 7), rtp(1, 8)].repeat(50));
         assert_eq!(reported.len(), 1);

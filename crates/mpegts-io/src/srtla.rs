@@ -233,7 +233,7 @@ impl Hands {
             match event {
                 Event::LinkAccepted(group, link) => {
                     let count = self.receiver.links(group).count();
-                    self.note(now, format_args!("link {link} is there, of {count}"));
+                    self.note(now, format_args!("link {link} of {count} is present"));
                 }
                 Event::LinkLeft(_, summary) => {
                     self.local_addresses.remove(&summary.address);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_due_at_its_end_which_the_next_clock_reference_tells() {
+    fn unit_is_due_at_the_next_clock_reference() {
         let mut units = TimedUnits::new(UnitSplitter::stored(InputKind::MpegTs));
         units.push(&film(4));
         let due = due_times(&mut units, Reading::GoesOn);

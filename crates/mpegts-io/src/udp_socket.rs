@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_listen_where_they_are_told() {
+    fn inputs_listen_at_the_given_address() {
         let at = |text: &str| open_input(&url(text)).map(|socket| socket.local_addr().unwrap());
         let loopback = at("udp://@:0?localaddr=127.0.0.2").unwrap();
         assert_eq!(loopback.ip(), IpAddr::from([127, 0, 0, 2]));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_told_once_within_two_seconds_and_its_end_too() {
+    fn silence_and_its_end_are_reported_once() {
         let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
         let lines: Vec<String> = (0..60)
             .filter_map(|tick| watch.on_nothing(at(7_000 + 100 * tick)))
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_group_is_told_with_the_parameters_that_choose_its_interface() {
+    fn silent_multicast_hints_at_the_interface() {
         let mut watch = InputWatch::new("udp://239.1.1.1:5000".to_owned(), true);
         watch.hint_at_interface();
         assert_eq!(watch.on_nothing(at(0)), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mpeg_ts_is_told_for_what_it_is() {
+    fn other_formats_are_identified() {
         let rtp = [&[0x80, 96][..], &[1; 400]].concat();
         for (datagram, part) in [
             (&rtp[..], "payload type 96"),

@@ -52,7 +52,7 @@ fn all_streams_together_hold_no_more_than_the_sessions_window() {
 }
 
 #[test]
-fn what_is_read_or_given_up_makes_room_again() {
+fn reading_or_resetting_frees_credit() {
     let mut mux = server();
     for round in 0..30 {
         assert_eq!(mux.handle_message(data(round, 0, &[1; 6_000])), Ok(()));

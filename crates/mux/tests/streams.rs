@@ -197,7 +197,7 @@ fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behi
 }
 
 #[test]
-fn many_streams_share_what_may_wait_and_each_has_its_least() {
+fn many_streams_share_the_send_buffer() {
     let mut pair = Pair::new(8);
     let mut waiting = |count: usize| {
         let ids: Vec<StreamId> = (0..count).map(|_| pair.client().open().unwrap()).collect();
@@ -216,7 +216,7 @@ fn many_streams_share_what_may_wait_and_each_has_its_least() {
 }
 
 #[test]
-fn what_could_leave_is_counted_as_far_as_windows_let_it() {
+fn sendable_bytes_respect_windows() {
     let mut pair = Pair::new(9);
     let [narrow, wide] = [(); 2].map(|()| pair.client().open().unwrap());
     assert_eq!(
@@ -428,7 +428,7 @@ fn what_breaks_the_protocol_is_found() {
 }
 
 #[test]
-fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
+fn session_end_ends_streams_after_received_data() {
     let mut pair = Pair::new(6);
     let (_, reader) = opened(&mut pair);
     let (id, _) = opened(&mut pair);
@@ -452,7 +452,7 @@ fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
 }
 
 #[test]
-fn what_is_shared_is_taken_as_far_as_there_is_room_and_sent_without_a_copy() {
+fn shared_writes_fill_the_room_without_copies() {
     let mut pair = Pair::new(6);
     let (id, reader) = opened(&mut pair);
     let written: Bytes = (0..5_000_u32).map(|byte| byte as u8).collect();

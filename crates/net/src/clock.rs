@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_lie_before_the_reading_by_what_the_kernel_waited() {
+    fn arrivals_precede_the_reading_by_kernel_delay() {
         let earliest = Instant::from_secs(10);
         let moment_ago = arrival(StdDuration::from_micros(300), earliest);
         assert_eq!(moment_ago, Instant::from_micros(49_999_700));

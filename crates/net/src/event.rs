@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_says_what_to_look_at() {
+    fn no_answer_error_hints_at_causes() {
         let local_key = anabranch_secure::SecretKey::generate().public_key();
         let ended = Ended::NoAnswer {
             remotes: vec!["192.0.2.1:7000".parse().unwrap()],

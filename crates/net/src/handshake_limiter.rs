@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_proves_its_address_gets_in_while_others_flood() {
+    fn proven_address_is_admitted_in_a_flood() {
         let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         for millis in 0..=10_000 {
             let now = Instant::from_millis(millis);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_a_session_is_admitted_beside_250_addresses() {
+    fn trusted_address_is_admitted_beside_250_others() {
         let mut limiter = HandshakeLimiter::new(Instant::ZERO, 1);
         let known = IpAddr::from([203, 0, 113, 7]);
         limiter.trust(Instant::ZERO, known);

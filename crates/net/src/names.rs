@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_rarely_and_changes_of_address_always() {
+    fn failures_are_reported_rarely_and_changes_always() {
         let at = |last| SocketAddr::from(([10, 1, 0, last], 7_000));
         let failure = || Err("no server".to_owned());
         let (mut names, wakeup) = names(vec![

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sealed_leaves_nothing_behind() {
+    fn failed_sealing_leaves_no_bytes() {
         let mut outbox = Outbox::default();
         assert_eq!(
             outbox.add(

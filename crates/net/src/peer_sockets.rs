@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_receiver_is_still_told_that_the_port_is_taken() {
+    fn second_receiver_still_finds_the_port_taken() {
         let listener = bound("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().unwrap();
         let wanted = [Peer {

@@ -441,7 +441,7 @@ mod tests {
     const REMOTE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
 
     #[test]
-    fn what_is_absent_is_told_once_and_cannot_be_sent_by() {
+    fn absent_interface_is_reported_once() {
         let via = Via::Interface("nowhere9".into());
         let mut port = Port::open(&Network::default(), &via, REMOTE).expect("it is waited for");
         let batch = Batch {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_asks_for_nothing() {
+    fn present_interface_needs_no_tending() {
         let mut port = Port::open(&Network::default(), &Via::DefaultRoute, REMOTE).unwrap();
         assert_eq!(port.tend_at(), None);
         assert_eq!(port.tend(Instant::from_secs(5)), None);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_without_asking_a_resolver() {
+    fn malformed_names_fail_without_resolver() {
         let long = format!("{}.example:7000", "a".repeat(64));
         for (text, error) in [
             ("studio.example", RemoteError::Port),

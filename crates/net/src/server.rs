@@ -54,7 +54,6 @@ pub use refused_senders::RefusedSender;
 pub(crate) use refused_senders::RefusedSenders;
 pub(crate) use relayed::Relayed;
 pub use session_limit::SessionLimit;
-use session_limit::{has_room, longest_silent};
 use sessions::{Owner, Sessions};
 use unconfirmed::{Confirmed, UnconfirmedSessions};
 
@@ -218,12 +217,8 @@ impl ServerRole {
 
     /// Returns whether another session of `owner` displaces none.
     fn has_room(&self, owner: Owner) -> bool {
-        has_room(
-            &self.sessions,
-            &self.session_limits,
-            self.max_sessions,
-            owner,
-        )
+        let (sessions, limits) = (&self.sessions, &self.session_limits);
+        session_limit::has_room(sessions, limits, self.max_sessions, owner)
     }
 
     /// Returns the session that must make room for one of `owner`: its own, or the longest silent
@@ -235,7 +230,8 @@ impl ServerRole {
             .find(|(_, held)| held.owner() == owner)
             .map(|(index, _)| index);
         let longest_silent = || {
-            let (index, heard_at) = longest_silent(&self.sessions, &self.session_limits, owner)?;
+            let (sessions, limits) = (&self.sessions, &self.session_limits);
+            let (index, heard_at) = session_limit::longest_silent(sessions, limits, owner)?;
             (now >= heard_at + self.takeover_after).then_some(index)
         };
         own.or_else(|| longest_silent().filter(|_| !self.has_room(owner)))

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_together_is_taken_apart_and_keeps_mark_and_address() {
+    fn coalesced_datagrams_are_split_with_ecn() {
         let clock = Clock::start();
         for (bound, reached) in [
             ("127.0.0.1", "127.0.0.1"),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_no_interface_takes_is_told_from_other_errors() {
+    fn oversized_datagram_error_is_distinct() {
         let (from, to) = (loopback(), loopback());
         // More than IPv4 has room for.
         let bytes = vec![7; 65_520];

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_told_from_interfaces() {
+    fn addresses_differ_from_interfaces() {
         assert_eq!(via("192.0.2.7"), Via::Address([192, 0, 2, 7].into()));
         assert_eq!(via("::1"), Via::Address(Ipv6Addr::LOCALHOST.into()));
         assert_eq!(via("wlan0"), Via::Interface("wlan0".into()));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_tells_its_source_from_its_links() {
+    fn sender_distinguishes_source_and_links() {
         let mut bed = Bed::new();
         let send = |seen: &mut Snapshot| seen.session.frames_sent += 1;
         assert!(bed.run(2, |_| {}).is_empty(), "the source has not started");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_of_reports_tells_them_apart_by_its_senders_states() {
+    fn receiver_uses_the_states_of_its_sender() {
         let mut bed = Bed::new();
         let report = |seen: &mut Snapshot, state| {
             for path in &mut seen.paths {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_tells_them_apart_by_whether_it_hears_anything() {
+    fn receiver_distinguishes_by_silence() {
         let mut bed = Bed::new();
         let flow = |seen: &mut Snapshot| {
             hear(seen);

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_what_the_schema_requires() {
+    fn log_matches_the_schema() {
         let clock = Clock::start();
         let mut log = Log::new(Vec::new(), &clock);
         let peer = SecretKey::generate().public_key();

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_listeners_are_told_in_the_words_of_the_stream() {
+    fn all_listeners_get_the_stream_event() {
         let listeners = Listeners::new(Clock::start());
         let (sender, heard) = mpsc::channel();
         for _ in 0..2 {

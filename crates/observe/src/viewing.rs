@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_this_machine_is_told_from_a_name() {
+    fn host_addresses_differ_from_names() {
         let address = |host: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static(host));

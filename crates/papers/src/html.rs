@@ -46,13 +46,13 @@ fn write_page(page: &mut String, findings: &[Finding], options: &PageOptions<'_>
     )?;
     writeln!(
         page,
-        "<p>Each figure, table and claim of the papers, beside what {} measures. Numbers are \
+        "<p>Each figure, table and claim of the papers, beside the measurements of {}. Numbers are \
          medians over simulated runs that differ only in their seed, with the least and the \
          largest; lines are of the first seed. A claim takes more seeds, up to {}, while \
          its verdict is within a margin. It <b class=\"holds\">holds</b> if all that is expected \
          of it was found. <i>As published</i> is the paper's algorithm on a \
          <i>bare endpoint</i>, a sender such as papers describe, and beside it on our endpoint; \
-         TCP has one endpoint. <i>Ours</i> is what this project has made of it, or an experiment \
+         TCP has one endpoint. <i>Ours</i> is the version of this project, or an experiment \
          of its own. Claims that check the set-up, or that are true by construction of algorithm \
          or simulator, are counted apart.</p>",
         escape(options.program),

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_unknown_decides_is_open_unless_something_else_is_broken() {
+    fn unknown_leaves_the_verdict_open() {
         let verdict = |expects: &[(bool, bool)]| {
             let mut judgement = Judgement::new();
             for (is_met, is_open) in expects {
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_meets_nothing() {
+    fn missing_measurements_meet_nothing() {
         let lost = measured(&[1.0, f64::NAN]);
         assert!(!lost.at_least(0.0).is_met && !lost.at_most(9.0).is_met);
         assert!(!lost.below(&measured(&[2.0])).is_met);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_does_not_come_back() {
+    fn unmeasurable_claims_are_settled() {
         assert!(settled(&[1.0, f64::NAN, 2.0, 1.0], |m| m.at_most(9.0)));
     }
 

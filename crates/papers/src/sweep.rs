@@ -357,7 +357,7 @@ impl MetPoints {
             title: format!("{name}: {met} of {all} points"),
             y: "% of the points with this value".to_owned(),
             kinds: vec![BarKind {
-                label: "what the paper does not print".to_owned(),
+                label: "settings that the paper omits".to_owned(),
                 bars,
             }],
             groups,

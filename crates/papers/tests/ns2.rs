@@ -6,7 +6,7 @@ use anabranch_papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 
 #[test]
 #[ignore = "takes minutes: make papers"]
-fn tfrc_and_reno_get_what_they_get_in_ns_2() {
+fn tfrc_and_reno_match_ns_2() {
     let claims = selected(&["S2-ns2".to_owned()]).unwrap();
     assert_eq!(claims.len(), 13);
     let study = Study::new(&claims, Swap::default(), Columns::AsNamed)

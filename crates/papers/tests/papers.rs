@@ -137,7 +137,7 @@ fn claims_are_counted_by_their_kind() {
 
 /// Claims without a number in the paper state our bounds as a criterion.
 #[test]
-fn claims_that_are_measured_say_what_is_taken_for_them() {
+fn measured_claims_state_a_criterion() {
     for claim in claims() {
         let says_all = ["ns3-order", "own-aim", "own-aim-fec"].contains(&claim.id);
         let is_checked = claim.basis == Basis::SetUp;
@@ -196,7 +196,7 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
 
 /// ARC runs as published, so it has one column; our own experiments have the other.
 #[test]
-fn what_is_published_or_ours_alone_has_one_column() {
+fn published_or_own_claims_have_one_column() {
     let columns = |id: &str| {
         let study = Study::new(&named(id), Swap::default(), Columns::Both).unwrap();
         let findings = study.findings(&options(None), &|_| ()).unwrap();

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_path_is_taken_only_if_the_window_holds_what_the_fast_one_sends_meanwhile() {
+    fn slow_path_needs_window_for_the_fast_one() {
         // n = 200/20 + 1 = 11; X = 11 · (10,000 + 5,000) = 165,000; · 1.2 = 198,000; and 5,000 of
         // the slow path's. In flight and waiting are 15,000.
         assert_eq!(chosen(&far(), 198_000 + 5_000 - 15_000), Some(1));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_silent_path_kept_counts_as_sent_again_and_a_loss_does_not() {
+    fn only_timeouts_count_as_retransmissions() {
         for (reason, lambda) in [
             (SendReason::Lost, 1_190),
             (SendReason::RetransmissionTimeout, 1_240),

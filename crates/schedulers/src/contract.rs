@@ -112,7 +112,7 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
 
 proptest! {
     #[test]
-    fn contract_what_needs_room_binds_nothing_while_no_path_has_any(
+    fn contract_no_room_binds_nothing(
         mut paths in any_paths(),
         packets in any_packets(),
     ) {
@@ -251,7 +251,7 @@ fn any_life() -> impl Strategy<Value = Vec<(Vec<PathState>, Vec<PacketView>)>> {
 
 proptest! {
     #[test]
-    fn contract_paths_that_come_and_go_carry_what_they_can(life in any_life()) {
+    fn contract_changing_paths_bind_to_usable_ones(life in any_life()) {
         for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), Vec::new());
             for (states, packets) in &life {
@@ -284,7 +284,7 @@ SchedulerEvent::PathDown(path_id)
     }
 
     #[test]
-    fn contract_what_is_held_while_all_paths_are_blocked_is_bound_when_room_comes(
+    fn contract_held_packets_are_bound_with_room(
         packets in any_packets(),
     ) {
         for entry in schedulers() {
@@ -302,7 +302,7 @@ SchedulerEvent::PathDown(path_id)
     }
 
     #[test]
-    fn contract_nothing_is_doubled_unless_that_is_what_the_scheduler_is_for(
+    fn contract_only_redundant_schedulers_copy(
         paths in any_paths(),
         frames in prop::collection::vec(any_packets(), 1..6),
     ) {

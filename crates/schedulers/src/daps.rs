@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_30_percent_makes_the_list_anew_within_one_decision_and_10_percent_does_not() {
+    fn list_is_rebuilt_at_30_percent_not_at_10() {
         for (rtt_millis, is_new) in [(44, false), (52, true), (28, true)] {
             let mut daps = Daps::default();
             let packet = Bed::source(0, 1000);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_holds_at_most_half_of_what_it_holds_with_round_robin() {
+    fn receiver_holds_half_of_round_robin_at_most() {
         for (bed, packet_count) in [([(4, 20), (3, 50)], 30), (M1_LINES, 70), (M1_LINES, 90)] {
             let peak = |scheduler| {
                 let mut lines = Lines::new(scheduler, &bed);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_what_each_path_can_bring_by_the_common_finish() {
+    fn shares_match_the_common_finish() {
         let (bed, _) = megabyte_chunk(Duration::ZERO);
         // 8 (T - 20 ms) + 3 (T - 100 ms) = 8 Mbit: T = 769 ms.
         let finish = (8.0 + 8.0 * 0.02 + 3.0 * 0.1) / 11.0;

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peers_window_does_not_take_does_not_wait() {
+    fn full_peer_window_holds_nothing_back() {
         // 39 kB and the packet itself.
         assert_eq!(chosen(&full_and(100), 1 << 20, Some(39_000)), None);
         assert_eq!(chosen(&full_and(100), 1 << 20, Some(39_001)), Some(1));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_call_has_bound_waits_no_longer() {
+    fn bound_packets_leave_the_backlog() {
         let session = SessionView {
             backlog_bytes: 42_000,
             ..SessionView::default()

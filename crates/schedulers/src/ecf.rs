@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_is_given_up_a_quarter_later() {
+    fn waiting_has_a_quarter_of_hysteresis() {
         let mut ecf = Ecf::default();
         assert_eq!(chosen(&mut ecf, &full_and(100), 39_999), None);
         // 125 ms count: (x + 10 kB) · 20 < 1,250 kB · ms.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_call_has_bound_waits_no_longer() {
+    fn bound_packets_leave_the_backlog() {
         let mut paths = full_and(100);
         paths[1].queued_bytes = 5_000;
         assert_eq!(chosen(&mut Ecf::default(), &paths, 44_999), None);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_linger_time_is_what_is_queued_and_in_flight_at_the_pacing_rate() {
+    fn linger_time_is_queue_and_inflight_at_pacing_rate() {
         // A kilobyte takes 1 ms, or 2; round-trip times do not matter.
         let mut paths = [path(0, 20, 8), path(1, 400, 4)];
         (paths[0].queued_bytes, paths[0].bytes_in_flight) = (3_000, 6_000);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_rate_moves_by_the_bursts_share_of_what_the_path_holds() {
+    fn mean_rate_moves_by_the_share_of_the_burst() {
         let megabits = DataRate::from_megabits_per_second;
         assert_eq!(
             mean_rate(megabits(2), 30_000, megabits(10), 10_000),

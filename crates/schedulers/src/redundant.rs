@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_that_delivers_first_gets_even_what_is_late() {
+    fn first_delivering_path_gets_even_late_packets() {
         let mut bed = Bed::new(build(), vec![path(0, 400, 4), path(1, 200, 4)]);
         let bound = bed.schedule(&frame(1, 10));
         assert_eq!(bound[0].1, all([1]));

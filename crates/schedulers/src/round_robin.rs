@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn below_what_the_slower_path_carries_every_packet_changes_the_path() {
+    fn light_load_alternates_paths() {
         // 4 packets in 40 ms, of which 3 Mbit/s carry 15.
         let mut lines = Lines::new(build(), &[(4, 20), (3, 50)]);
         lines.stream(4, 50);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_fills_unequal_paths_sends_on_each_what_it_has_room_for() {
+    fn full_load_follows_the_room_of_each_path() {
         // 60 packets in 40 ms, of which 4 and 2 Mbit/s carry 30.
         let mut lines = Lines::new(build(), &[(4, 20), (2, 50)]);
         lines.stream(60, 25);

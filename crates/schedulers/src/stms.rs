@@ -327,7 +327,7 @@ mod tests {
     /// The paths' delays in both directions differ, so half the round-trip time is wrong by as
     /// much.
     #[test]
-    fn the_gap_converges_to_what_the_one_way_delays_ask_for() {
+    fn gap_converges_to_the_one_way_delays() {
         for (there, back) in [((20, 20), (80, 20)), ((20, 20), (50, 110))] {
             let mut stms = Stms::default();
             let mut lines = Lines::of(&[(4, there.0, there.1), (3, back.0, back.1)]);

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_configurations_are_refused() {
         let config = GeneratorConfig {
             route: RouteId(0),
             size_bytes: 1_500,

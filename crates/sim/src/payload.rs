@@ -55,7 +55,7 @@ impl Payload {
         if has_blank_content && let Some((next, content)) = rest.split_first_chunk::<MORE_BYTES>() {
             debug_assert!(
                 content.iter().all(|byte| *byte == 0),
-                "no header is so long"
+                "the header is shorter"
             );
             rest = next;
         }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn times_contents_and_how_often_count_and_the_order_of_telling_does_not() {
+    fn hash_counts_events_but_not_their_order() {
         let base = hash_of(&[(1, 2), (3, 4)]);
         assert_eq!(base, hash_of(&[(3, 4), (1, 2)]));
         for other in [

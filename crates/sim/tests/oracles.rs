@@ -196,7 +196,7 @@ fn at_twice_the_links_rate_it_is_full_and_half_is_lost() {
 }
 
 #[test]
-fn what_is_sent_is_delivered_dropped_or_in_flight() {
+fn sent_packets_are_delivered_dropped_or_in_flight() {
     let mut world = World::new(Seed(5));
     let lossy = LinkConfig {
         loss: anabranch_link::LossModel::Bernoulli { probability: 0.05 },
@@ -353,7 +353,7 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_configurations_are_refused() {
     let mut world = World::new(Seed(1));
     let up = world.add_link("up", &link(None, 10)).unwrap();
     let refused = world.add_route(vec![up], vec![]);

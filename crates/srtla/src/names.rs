@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_the_address_that_it_was_given_to_for_two_to_four_minutes() {
+    fn name_yields_its_address_for_two_to_four_minutes() {
         let names = Names::new(&[1; SECRET_BYTES]);
         for text in ["192.0.2.7", "2001:db8::7"] {
             let name = names.make(at(119), address(text), &HALF);

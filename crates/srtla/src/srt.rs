@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_tells_socket_and_latency() {
+    fn handshake_has_socket_and_latency() {
         let mut words = vec![5, 0, 0, 1_500, 8_192, INDUCTION, 77, 0, 0, 0, 0, 0];
         let parsed = |words: &[u32]| {
             Packet::parse(&control(HANDSHAKE, words)) == {

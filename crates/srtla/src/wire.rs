@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_parsed_by_type() {
         let id: Id = core::array::from_fn(|index| index as u8);
         let with = |kind: u16| [&kind.to_be_bytes()[..], &id].concat();
         assert_eq!(

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_or_peer_named_commands_no_terminal() {
+    fn foreign_names_cannot_control_the_terminal() {
         let mut said = Vec::new();
         let title = "\u{1b}]0;mine\u{7} title";
         assert!(written(&mut said, format_args!("{title}\n")).is_ok());

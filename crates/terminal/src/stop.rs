@@ -171,7 +171,7 @@ mod real_time_tests {
     }
 
     #[test]
-    fn readable_is_told_apart_from_stopped() {
+    fn readable_differs_from_stopped() {
         let stop = Stop::new().unwrap();
         let (mut from, to) = stream_pair().unwrap();
         assert!(!stop.wait_readable(to.as_fd(), Duration::from_millis(5)));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_request_for_a_proxy_is_refused() {
+    async fn other_requests_are_refused() {
         for text in [
             "GET /film.ts HTTP/1.1\r\n\r\n",
             "\x16\x03\x01",

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_wants_something_else_is_told() {
+    async fn other_requests_are_refused() {
         let cases: [(&[u8], &[u8]); 5] = [
             (b"\x04\x01", b""),
             (b"\x05\x01\x02", b"\x05\xff"),

@@ -76,7 +76,7 @@ mod tests {
     const NAMES: [&str; 6] = ["bbr3", "cubic", "delay-bbr", "gcc", "min-cost", "wrr"];
 
     #[test]
-    fn what_is_near_a_name_is_taken_for_it() {
+    fn near_names_are_matched() {
         for (asked, meant) in [
             ("delaybbr", "delay-bbr"),
             ("Delay_BBR", "delay-bbr"),

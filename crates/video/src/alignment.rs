@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_that_are_alike_are_told_apart_by_their_times() {
+    fn equal_pictures_are_aligned_by_time() {
         let mut source = film(10, 0);
         source[2].fingerprint = Some(7);
         let copy = [&film(10, 500)[..1], &film(10, 500)[6..]].concat();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_coded_anew_is_known_by_its_time_or_by_counting() {
+    fn reencoded_pictures_align_by_time_or_order() {
         let mut copy = re_encoded(&film(10, 0));
         copy.remove(0);
         let by_time = align(&film(10, 0), &copy);

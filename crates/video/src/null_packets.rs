@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_behind_the_unit_is_carried() {
+    fn null_packets_without_room_are_carried() {
         let unit = [picture(1), null(0x10, 0xff)].concat().repeat(300);
         let (left_out, _) = carried(&unit, &[9; 20]);
         assert!((70..300).contains(&left_out), "{left_out}");

@@ -78,7 +78,7 @@ mod tests {
     const PPS: &[u8] = &[0x68, 0xeb, 0xc3, 0xcb, 0x22, 0xc0];
 
     #[test]
-    fn parameter_sets_tell_the_pictures_size_and_profile() {
+    fn parameter_sets_have_size_and_profile() {
         let unit = [
             &[0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1],
             SPS,

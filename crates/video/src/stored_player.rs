@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_ahead_is_as_asked_for_but_enough_to_play() {
+    fn read_ahead_suffices_to_play() {
         let wanted = |caching, read_ahead| {
             let buffering = Buffering {
                 caching: Duration::from_millis(caching),

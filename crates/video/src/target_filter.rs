@@ -80,7 +80,7 @@ mod tests {
     const KBIT: fn(u64) -> DataRate = DataRate::from_kilobits_per_second;
 
     #[test]
-    fn growth_is_told_twice_a_second_and_drops_at_once() {
+    fn growth_is_reported_twice_a_second_drops_at_once() {
         let mut filter = TargetFilter::default();
         let mut should_report =
             |millis, kbit| filter.should_report(Instant::from_millis(millis), KBIT(kbit));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_less_than_three_percent_is_not_told() {
+    fn changes_below_three_percent_are_not_reported() {
         let mut filter = TargetFilter::default();
         assert!(filter.should_report(Instant::ZERO, KBIT(1_000)));
         for (second, kbit) in [(1, 1_029), (2, 971), (3, 1_000)] {

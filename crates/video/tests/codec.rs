@@ -159,7 +159,7 @@ fn damaged_pictures_are_no_end_to_decoding() {
 }
 
 #[test]
-fn what_does_not_fit_the_encoder_is_refused() {
+fn unfit_pictures_and_configs_are_refused() {
     let mut encoder = encoder(DataRate::from_megabits_per_second(1));
     let error = encoder.encode(&Picture::new(320, 240)).unwrap_err();
     assert!(matches!(

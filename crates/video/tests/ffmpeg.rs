@@ -202,7 +202,7 @@ fn camera_stream() -> Vec<u8> {
 
 #[test]
 #[cfg(feature = "codec")]
-fn what_the_writer_wrote_plays_without_complaint() {
+fn ffmpeg_plays_the_written_stream() {
     let stream = camera_stream();
     check_units(&stream, &split(&stream));
     if has_ffmpeg("mp2") {

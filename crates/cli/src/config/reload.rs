@@ -168,7 +168,7 @@ mod tests {
                           allow-from = \"senders\"\nkeep-listening = true\noutput = [\"a.ts\"]\n";
 
     #[test]
-    fn changes_are_told_by_name_and_those_that_wait_for_a_restart_again() {
+    fn reload_lists_changes_and_pending_restarts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("anabranch.toml");
         let write = |text: &str| fs::write(&path, text).unwrap();

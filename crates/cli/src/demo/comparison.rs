@@ -132,7 +132,7 @@ mod tests {
     use anabranch_units::Importance;
 
     #[test]
-    fn losses_and_the_outage_are_told_apart() {
+    fn losses_and_outage_are_separate() {
         let (mut without, mut with) = (flawless(), flawless());
         for run in [&mut without, &mut with] {
             run.deadline = Duration::from_millis(150);

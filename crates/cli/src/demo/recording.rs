@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_videos_rate_counts_what_was_taken_in_the_span() {
+    fn video_rate_counts_frames_of_the_span() {
         let recording = testing::flawless();
         let second = recording.video_rate(Instant::from_secs(12), Instant::from_secs(13));
         assert_eq!(second, DataRate::from_bits_per_second(25 * 10_000 * 8));

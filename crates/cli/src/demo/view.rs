@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_target_paths_and_delays() {
+    fn line_shows_target_paths_and_delays() {
         let mut recording = flawless();
         recording.sender = Snapshot {
             at: Instant::from_secs(9),

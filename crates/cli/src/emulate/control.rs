@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_answered_by_what_to_write() {
+    fn errors_show_valid_syntax() {
         let changes = changes();
         for (line, reason) in [
             ("wlan rate 2Mbit/s", "no route is called \"wlan\""),

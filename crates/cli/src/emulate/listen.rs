@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_answered_by_what_to_write() {
+    fn errors_show_valid_syntax() {
         let error = parsed(&["wfi=127.0.0.1:1"]).unwrap_err();
         assert!(error.contains("\"wfi\"; known are wifi"), "{error}");
         let error = parsed(&["127.0.0.1:1", "127.0.0.1:2"]).unwrap_err();

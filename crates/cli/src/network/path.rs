@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_answered_by_what_to_write() {
+    fn errors_show_valid_syntax() {
         for (text, reason) in [
             ("", "no rate, delay"),
             ("3 Mbit/s,", "no rate, delay"),

@@ -120,7 +120,7 @@ fn a_missing_picture_is_the_one_before_it_and_breaks_the_chain_until_a_key_frame
 }
 
 #[test]
-fn what_was_not_transmitted_is_not_compared() {
+fn untransmitted_pictures_are_not_compared() {
     let bed = Bed::new();
     let pictures = numbered(60);
     let source = bed.write("film.ts", &transport_stream(&pictures, Duration::ZERO));
@@ -173,7 +173,7 @@ fn a_damaged_picture_is_worse_than_the_source() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told() {
+fn incomparable_files_are_errors() {
     let bed = Bed::new();
     let film = bed.write("film.ts", &transport_stream(&numbered(5), Duration::ZERO));
     let error = compare(&film, &bed.write("empty.h264", &[]))
@@ -199,7 +199,7 @@ fn what_cannot_be_compared_is_told() {
 const NOISE: &str = "testsrc2=size=320x180:rate=25:duration=2,noise=alls=20:all_seed=1";
 
 #[test]
-fn pictures_coded_anew_measure_as_in_ffmpeg() {
+fn reencoded_pictures_measure_as_in_ffmpeg() {
     if !has_ffmpeg("libx264") {
         return;
     }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excess_is_told_every_ten_seconds() {
+    fn excess_is_reported_every_ten_seconds() {
         let allowances = Allowances::default();
         allowances.update(&list(",max=8kbit/s"), Instant::ZERO);
         let mut share = share(&allowances);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_before_a_path_is_no_name() {
+    fn text_before_a_path_is_no_name() {
         let plain: Destination = "/tmp/a=b.ts".parse().unwrap();
         assert_eq!(plain.stream, None);
         assert_eq!(plain.output, OutputName::File("/tmp/a=b.ts".into()));

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_fail_do_not_end_the_session_and_are_told_at_its_end() {
+    fn failed_outputs_are_reported_at_session_end() {
         for count in [1, 2] {
             let names = vec![OutputName::File("/dev/full".into()); count];
             let (outputs, StreamSettings { clock, stop, .. }) = open(&names);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sender_has_a_stream_of_its_own_for_as_long_as_it_is_there() {
+    fn each_present_sender_has_its_own_stream() {
         let keys: [PublicKey; 3] = core::array::from_fn(|_| SecretKey::generate().public_key());
         let name: StreamName = "crew".parse().unwrap();
         let mut streams = StreamsInUse::default();

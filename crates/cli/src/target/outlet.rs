@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn target_names_are_parsed() {
         assert_eq!("-".parse(), Ok(TargetName::StandardOutput));
         assert_eq!("unix:/a b".parse(), Ok(TargetName::Unix("/a b".into())));
         let zmq = "zmq://127.0.0.1:5555".parse::<TargetName>().unwrap_err();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_is_waited_for_and_told_what_holds_when_it_comes() {
+    fn late_unix_socket_gets_the_current_target() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let mut lines = lines(&format!("unix:{}", path.display()));

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_shows_every_path_on_one_scale_and_says_what_the_column_means() {
+    fn screen_shows_paths_on_one_scale_and_explains() {
         let mut view = view();
         for _ in 0..4 {
             view.follow(KeyAction::NextColumn);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_none() {
+    fn invalid_picture_is_none() {
         for bytes in [
             &b""[..],
             b"P6\n1 1\n255\nab",

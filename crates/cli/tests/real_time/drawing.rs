@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn the_process_that_decodes_has_limits_and_refuses_what_is_no_picture() {
+fn decoder_process_is_limited_and_refuses_noise() {
     let start = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
         command.arg("draw-key-frame").env_clear();

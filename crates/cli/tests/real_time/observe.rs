@@ -124,7 +124,7 @@ fn assert_lines(lines: &[Value], role: &str) {
 }
 
 #[test]
-fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
+fn statistics_have_a_line_per_second() {
     let bed = Bed::new();
     let film = film(&bed, 8);
     let stats = ["--stats", &bed.text("recv.json")];
@@ -474,7 +474,7 @@ fn top_shows_both_paths_of_a_running_program() {
 
 #[cfg(feature = "codec")]
 #[test]
-fn a_receiver_shows_the_last_key_frame_to_whoever_asks() {
+fn receiver_serves_the_last_key_frame() {
     let bed = Bed::new();
     let metrics = ["--metrics", "0"];
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &metrics);

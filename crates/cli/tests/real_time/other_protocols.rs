@@ -168,7 +168,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
 
 /// Two streams go from one program to a port of another.
 #[test]
-fn callers_of_one_srt_port_are_told_apart_by_their_stream_id() {
+fn srt_callers_are_routed_by_stream_id() {
     let bed = Bed::new();
     let (srt, front, roof) = (free_port(), free_port(), free_port());
     let secret = bed.text("secret");

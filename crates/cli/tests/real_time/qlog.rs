@@ -33,7 +33,7 @@ fn packets(events: &[Value], name: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn the_logs_of_both_ends_tell_of_the_same_packets() {
+fn logs_of_both_ends_have_the_same_packets() {
     let bed = Bed::new();
     // Two seconds of 2 Mbit/s.
     let film = bed.text("film.ts");

@@ -57,7 +57,7 @@ impl Manager {
 }
 
 #[test]
-fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
+fn service_reads_file_notifies_and_runs_commands() {
     let bed = Bed::new();
     let events = bed.text("events");
     let config = bed.path("studio.toml");

@@ -388,7 +388,7 @@ fn section_4_2_random_loss_costs_arc_less_than_reno_on_long_paths() {
 /// The purpose of eq. 1: if the flow is paced by its rate and gets one report per round trip, its
 /// outstanding packets never exceed its window.
 #[test]
-fn section_2_what_is_outstanding_never_exceeds_the_window() {
+fn section_2_outstanding_packets_fit_the_window() {
     let mut rig = Rig::using(50.0, 300.0);
     for round in 0..400 {
         let (start, rate) = (rig.now, rig.controller.rate);

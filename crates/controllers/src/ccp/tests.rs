@@ -77,7 +77,7 @@ fn before_any_pair_capacity_is_the_largest_delivery_rate() {
 }
 
 #[test]
-fn storage_is_what_the_largest_round_trip_held_but_half_a_pipe_of_buffer_at_least() {
+fn storage_is_from_largest_rtt_at_least_1_5_pipes() {
     let mut rig = start();
     pair(&mut rig, 0, 100, 1_000);
     assert_eq!(
@@ -114,7 +114,7 @@ fn the_safety_takes_a_tenth_of_the_storage_after_ten_round_trips_of_much_loss() 
 }
 
 #[test]
-fn the_law_gives_half_of_what_the_gain_allows_beyond_the_flight() {
+fn law_gives_half_of_the_gain_beyond_the_flight() {
     // B = 200, x = 0, f = 60 - 2: [2 × 200 - 58] / 2.
     let mut rig = on_a_known_path(60);
     rig.controller.has_limiter = false;
@@ -127,7 +127,7 @@ fn the_law_gives_half_of_what_the_gain_allows_beyond_the_flight() {
 }
 
 #[test]
-fn the_window_grows_by_what_is_acknowledged_and_only_if_it_was_used() {
+fn only_a_used_window_grows_by_acked_segments() {
     let mut rig = on_a_known_path(60);
     rig.hear(0, 2, 100);
     assert_eq!(rig.window_segments(), 62.0);

@@ -103,7 +103,7 @@ fn rfc9438_4_7_fast_convergence_lowers_a_shrinking_maximum() {
 }
 
 #[test]
-fn rfc9438_4_2_k_is_the_cube_root_of_what_the_loss_took() {
+fn rfc9438_4_2_k_is_the_cube_root_of_the_reduction() {
     let mut rig = after_a_loss("", 100.0);
     assert!(rig.controller.epoch.is_none());
     rig.now += Duration::from_secs(1);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_does_not_expire_and_what_is_known_does_after_ten_seconds() {
+    fn min_rtt_expires_after_ten_seconds() {
         let mut min_rtt = MinRtt::default();
         assert!(!min_rtt.has_expired(Instant::from_secs(3_600)));
         let rtt = Duration::from_millis(100);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn three_reports_may_be_lost_before_it_is_too_late_to_mend_a_loss() {
+    fn three_reports_may_be_lost_before_a_late_repair() {
         let delay = |deadline_millis, quickest_millis: Option<u64>| {
             let mut bbr = DelayBbr::new(&live::PROFILE, &ControllerConfig::default());
             bbr.min_rtt

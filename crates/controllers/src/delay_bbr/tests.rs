@@ -417,7 +417,7 @@ fn silence_halves_the_rate_until_the_first_answer() {
 }
 
 #[test]
-fn after_silence_live_bbr_starts_up_from_half_the_bandwidth_and_learns_the_path_anew() {
+fn live_bbr_restarts_from_half_after_silence() {
     let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     rig.send(1);
     rig.bbr.on_timeout(rig.now, SILENCE);
@@ -524,7 +524,7 @@ fn an_answer_that_helps_may_be_followed_by_another() {
 }
 
 #[test]
-fn while_the_excess_drains_losses_lower_the_estimate_only_if_what_is_sent_does_not_come_through() {
+fn drain_lowers_the_estimate_only_at_lower_delivery() {
     for (sent, expected) in [(kbps(1_500), kbps(3_000)), (kbps(2_000), kbps(1_500))] {
         let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
         rig.bbr.mode = Mode::Drain;

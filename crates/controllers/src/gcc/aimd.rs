@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn draft_5_5_rate_stays_below_one_and_a_half_times_what_arrives() {
+    fn draft_5_5_rate_is_at_most_1_5_times_the_received() {
         for (rules, limit) in [(Rules::Draft, 0.75e6), (Rules::WebRtc, 0.76e6)] {
             let mut aimd = aimd(rules);
             aimd.rate = 0.74e6;
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn draft_5_5_decrease_leaves_a_share_of_what_arrives() {
+    fn draft_5_5_decrease_is_a_share_of_the_received_rate() {
         let mut aimd = aimd(Rules::WebRtc);
         aimd.update(at(0), Usage::Overuse, Some(0.9e6), RTT);
         near(aimd.rate, 0.85 * 0.9e6);

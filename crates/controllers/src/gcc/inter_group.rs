@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_peers_clock_starts_anew() {
+    fn clock_jump_of_the_peer_resets_groups() {
         let mut groups = InterGroup::default();
         groups.on_packet(at(0), at(50));
         groups.on_packet(at(10), at(60));

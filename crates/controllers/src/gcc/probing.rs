@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_is_followed_by_a_cluster_at_twice_what_it_found() {
+    fn next_probe_doubles_the_found_rate() {
         let mut prober = Prober::new(true, 3e5, 1e9);
         let found = probe(&mut prober, 0, Instant::ZERO, 1e8).unwrap();
         assert!((found / 1.8e6 - 1.0).abs() < 0.01, "{found}");
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_path_gives_what_arrives_less_five_percent_and_ends_it() {
+    fn full_path_ends_probing_at_95_percent() {
         let mut prober = Prober::new(true, 3e5, 1e9);
         let found = probe(&mut prober, 0, Instant::ZERO, 0.6e6).unwrap();
         assert!((found / (0.95 * 0.6e6) - 1.0).abs() < 0.02, "{found}");

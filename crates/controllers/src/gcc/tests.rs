@@ -49,7 +49,7 @@ fn rate_is_the_lesser_of_delay_and_loss_based() {
 }
 
 #[test]
-fn growth_is_bounded_by_what_an_encoder_sends() {
+fn growth_is_bounded_by_the_encoder() {
     // 1000 bytes every 10 ms, 0.8 Mbit/s, whatever the controller would allow.
     for (form, margin) in [(Form::WebRtc, 10_000.0), (Form::Draft, 0.0)] {
         let mut rig = rig(form, "probing=off");

@@ -98,7 +98,7 @@ fn rfc5348_4_3_a_data_limited_sender_keeps_its_limit_until_something_is_lost() {
 }
 
 #[test]
-fn rfc5348_4_4_without_feedback_the_limit_is_half_of_what_came_through() {
+fn rfc5348_4_4_no_feedback_halves_the_limit() {
     let now = Instant::from_secs(1);
     let mut sender = rfc_at(100.0);
     sender.on_nofeedback(now, Some(0.1), false);
@@ -182,7 +182,7 @@ fn ns2_decreases_to_the_equation_at_once() {
 }
 
 #[test]
-fn bansal_2001_self_clocking_bounds_the_rate_by_what_came_through() {
+fn bansal_2001_self_clocking_bounds_the_rate() {
     let mut sender = ns2_at(100.0, Some(1.1));
     sender.on_report(&round(200, 500.0, 95.0));
     assert_rate(&sender, 95.0 * 1.1);
@@ -196,7 +196,7 @@ fn bansal_2001_self_clocking_bounds_the_rate_by_what_came_through() {
 }
 
 #[test]
-fn self_clocking_counts_what_the_encoder_is_not_asked_for_as_received() {
+fn self_clocking_counts_the_unrequested_share() {
     for (used_share, factor) in [(1.3, 1.1), (0.9, 1.1 / 0.9), (0.8, 1.375)] {
         let mut sender = ns2_at(100.0, Some(1.1));
         let mut report = round(200, 500.0, 60.0);
@@ -209,7 +209,7 @@ fn self_clocking_counts_what_the_encoder_is_not_asked_for_as_received() {
 }
 
 #[test]
-fn rfc5348_4_3_self_clocking_does_not_count_what_a_limited_source_leaves_unused() {
+fn rfc5348_4_3_self_clocking_ignores_unused_rate() {
     let mut sender = ns2_at(100.0, Some(1.1));
     let mut report = Round {
         used_share: 0.3,
@@ -379,7 +379,7 @@ fn reports_within_a_round_trip_are_one_round() {
 }
 
 #[test]
-fn after_silence_what_was_lost_is_one_loss_event() {
+fn losses_of_a_silence_are_one_loss_event() {
     let mut rig = rig();
     rig.controller.on_timeout(rig.now, SILENCE);
     for _ in 0..40 {
@@ -524,7 +524,7 @@ mod bed {
 
     /// The encoder of a still picture stays below its target.
     #[test]
-    fn rfc5348_4_3_a_source_that_uses_three_fifths_of_its_rate_reaches_what_it_may_have() {
+    fn rfc5348_4_3_source_at_0_6_reaches_its_rate() {
         for name in ["tfrc", "tfrc-conservative"] {
             let (idle, lossy) = rate_of_vbr(name, 0.6);
             assert!(idle > 2.9 && lossy > 2.4, "{name}: {idle}, {lossy}");

@@ -74,7 +74,7 @@ fn a_path_that_eats_the_deadline_gets_less_and_a_dead_sibling_does_not_count() {
 }
 
 #[test]
-fn a_train_measures_what_is_available() {
+fn train_measures_the_available_bandwidth() {
     // A bottleneck of 2 Mbit/s. Packets paced at 1.25 of 1 Mbit/s arrive as they left, so the
     // estimate grows by trains until it reaches the bottleneck.
     let link = Link::new(
@@ -123,7 +123,7 @@ fn aimd_adds_a_packet_per_round_trip_and_halves_once_a_loss() {
 }
 
 #[test]
-fn a_timeout_halves_what_is_available() {
+fn timeout_halves_the_available_bandwidth() {
     let mut rig = rig("");
     rig.controller.on_timeout(Instant::ZERO, testing::SILENCE);
     assert_eq!(rig.controller.available, 0.5e6);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_overhead_is_what_is_wanted_though_it_is_not_granted() {
+    fn overhead_is_the_wanted_share() {
         let (_, overhead) = run(41_000);
         assert!((overhead - 10.0 / 41.0).abs() < 1e-3, "{overhead}");
         assert_eq!(Budget::new(Instant::ZERO).overhead(), 0.0);

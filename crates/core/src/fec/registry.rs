@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_list_what_is_known() {
+    fn errors_list_known_names() {
         let error = |text| check(text).unwrap_err().to_string();
         assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
         assert!(error("fixed:rate=1").contains("overhead, window"));

@@ -105,7 +105,7 @@ pub(crate) struct Reassembly {
     /// Part of the memory of all sessions.
     memory: MemoryShare,
     /// Used-up frames, for the next ones.
-    #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
+    #[allow(clippy::vec_box, reason = "the boxes are used again")]
     spare: Vec<Box<IncomingFrame>>,
 }
 

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_frame_counts_as_what_comes_in_a_quarter_of_the_deadline() {
+    fn first_frame_spans_a_quarter_of_the_deadline() {
         let rate = |deadline_millis| {
             let mut source = SourceRate::new(Duration::from_millis(deadline_millis));
             rates(&mut source, 0, &[20_000])[0]

@@ -231,7 +231,7 @@ mod tests {
     use crate::send_reason::SendReason;
 
     #[test]
-    fn what_is_taken_back_to_be_bound_anew_leaves_the_retransmissions() {
+    fn taking_back_leaves_retransmissions() {
         let packet = |frame, reason| PacketView {
             frame: FrameId(frame),
             fragment: 0,

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_follows_what_comes_out_within_a_few_times_its_memory() {
+    fn outflow_rate_adapts_within_a_few_memories() {
         let mut outflow = Outflow::new(Instant::ZERO);
         let kilobits = |outflow: &Outflow, millis| {
             outflow.rate(Instant::from_millis(millis)).bits_per_second() / 1_000

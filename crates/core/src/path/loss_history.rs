@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_told_by_the_order_of_packets_not_of_news() {
+    fn bursts_follow_packet_order_not_report_order() {
         let mut loss_history = LossHistory::default();
         // 3 and 5 are lost, each alone, though their losses are declared together.
         for packet_number in [0, 1, 2, 4, 6, 7, 8] {

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn after_packets_1_tells_every_hole_and_every_late_packet_at_once() {
+    fn after_packets_1_reports_holes_and_late_packets() {
         let listed = reported_at_once(on_holes(1, 0), &[0, 1, 3, 4, 6, 5, 7]);
         assert_eq!(listed, [3, 6, 5]);
     }
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_two_gaps_is_told_three_times_and_one_between_packets_is_not() {
+    fn pause_of_two_gaps_is_reported_three_times() {
         let steady: Vec<u64> = (0..40).map(|packet| packet * 2).collect();
         let times = reported_pauses(true, &steady);
         assert_eq!(times.len(), usize::from(PAUSE_REPORTS), "{times:?}");
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_at_once_makes_no_pause_of_no_time() {
+    fn burst_makes_no_zero_pause() {
         let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {
             reports_pauses: true,
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn arrival_times_are_told_once_and_ranges_again() {
+    fn arrival_times_are_reported_once_and_ranges_repeat() {
         let mut arrivals = received(&[0, 1, 2, 5]);
         let report_times = |millis, arrivals: &mut Arrivals| {
             let report = arrivals
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_report_without_holes_has_told_is_forgotten_but_for_the_newest() {
+    fn gapless_report_forgets_all_but_the_newest() {
         let mut arrivals = received(&[0, 1, 2]);
         let now = Instant::from_millis(5);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 3);
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_tells_four_ranges_again_that_were_told_before() {
+    fn report_repeats_four_known_ranges() {
         let every_other: Vec<u64> = (0..10).map(|number| number * 2).collect();
         let mut arrivals = received(&every_other);
         let now = Instant::from_millis(20);
@@ -580,7 +580,7 @@ mod tests {
 
     /// A packet older than all kept ranges may or may not have come before.
     #[test]
-    fn what_is_older_than_all_ranges_that_are_kept_counts_as_a_duplicate() {
+    fn packet_older_than_kept_ranges_is_duplicate() {
         let every_other: Vec<u64> = (1..=MAX_RANGES as u64).map(|number| number * 2).collect();
         let mut arrivals = received(&every_other);
         let at = Instant::ZERO;

@@ -433,5 +433,5 @@ fn marks_are_counted_once_and_an_old_report_takes_none_back() {
             heard.push(pair.digest.ce_count);
         }
     }
-    assert_eq!(heard, [1, 1, 1], "the second report told nothing new");
+    assert_eq!(heard, [1, 1, 1], "the second report has nothing new");
 }

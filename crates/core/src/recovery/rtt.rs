@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_after_two_seconds_of_silence_starts_anew() {
+    fn sample_after_two_seconds_of_silence_resets() {
         let at = |rtt: &mut RttEstimator, at, millis| {
             rtt.on_sample(Instant::from_millis(at), Duration::from_millis(millis));
             rtt.smoothed()

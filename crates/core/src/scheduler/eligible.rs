@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_counts_what_is_sent_again_before_it_and_the_users_weight() {
+    fn fastest_counts_retransmissions_and_weight() {
         let packet = packet(PathSet::EMPTY);
         let mut paths = paths(&[40, 60]);
         // New packets wait behind a retransmission.

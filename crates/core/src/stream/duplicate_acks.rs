@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_of_what_was_outstanding_at_a_timeout_cause_no_fast_retransmission() {
+    fn duplicates_after_timeout_cause_no_fast_retransmit() {
         let mut acks = DuplicateAcks::default();
         acks.on_timeout(9_000);
         let verdicts: Vec<_> = (0..4).map(|_| acks.on_duplicate(9_000)).collect();

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_in_part_is_no_message() {
+    fn partial_message_is_not_read() {
         let mut stream = ReceiveStream::new(
             &StreamConfig {
                 carries_messages: true,

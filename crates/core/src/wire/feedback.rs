@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_tells_ranges_and_arrivals() {
+    fn report_has_ranges_and_arrivals() {
         let micros = Instant::from_micros;
         let written = OutgoingReport {
             path: PathId(1),

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_mean_what_they_mean_in_a_file_of_the_program() {
+    fn keys_have_the_meaning_of_the_program_file() {
         let text = format!(
             "[send]\n{}to = 'studio.example'\nvia = ['wlan0', 'wwan0,metered']\n\
              latency = '800 ms'\nencoder-range = '500kbit/s..6Mbit/s'\ntcp = 8443\n\

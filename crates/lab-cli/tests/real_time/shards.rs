@@ -365,7 +365,7 @@ fn missing_doubled_and_damaged_parts_are_refused_by_name() {
     let twice = [&parts[..], &["copy.jsonl".to_owned()]].concat();
     let notes = study.unmerged(&twice);
     assert!(
-        notes.contains("shard 3/7 is there twice: part-3.jsonl and copy.jsonl"),
+        notes.contains("shard 3/7 is given twice: part-3.jsonl and copy.jsonl"),
         "{notes}"
     );
 

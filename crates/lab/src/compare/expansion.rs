@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_keeps_its_place() {
+    fn named_controllers_keep_their_order() {
         let names = expanded(&["live-bbr", "all-media", "cubic", "all"]);
         assert_eq!((&names[0][..], &names[1][..]), ("live-bbr", "arc"));
         assert_eq!(names.len(), CONTROLLERS.len());

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_counts_with_its_smallest_copy_and_one_never_sent_with_what_others_have() {
+    fn unsent_fragments_count_with_usual_overhead() {
         let (frame_log, _) = begun();
         let frame = &frame_log.frames[0];
         let extra: Vec<u32> = frame.extra_bytes(1_000).collect();

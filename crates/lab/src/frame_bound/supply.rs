@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_takes_what_is_in_propagation_when_it_begins() {
+    fn outage_drops_bytes_in_propagation() {
         let link = LinkConfig {
             rate: Some(kilobits(8)),
             delay: Duration::from_millis(20),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_limits_passes_at_once() {
+    fn unlimited_supply_passes_at_once() {
         assert!(!is_limited(&LinkConfig::default()));
         let supply = Supply::of(&LinkConfig::default());
         assert!(supply.bit_nanos_by(Instant::from_nanos(1)) >= bit_nanos_of(1_000_000_000));

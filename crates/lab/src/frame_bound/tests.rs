@@ -80,7 +80,7 @@ fn the_run_is_the_usual_one_and_its_percentile_the_metrics() {
 }
 
 #[test]
-fn no_frame_is_there_before_it_could_be_alone_and_parts_are_all_of_its_time() {
+fn no_frame_beats_its_bound_and_parts_add_up() {
     let delays = frame_delays(&scenario(""), 0, 1).unwrap();
     assert!(delays.frames.len() > 150);
     for frame in &delays.frames {
@@ -98,7 +98,7 @@ fn no_frame_is_there_before_it_could_be_alone_and_parts_are_all_of_its_time() {
 }
 
 #[test]
-fn whoever_shares_a_link_in_either_direction_is_company() {
+fn sharing_any_link_is_cross_traffic() {
     assert!(!has_cross_traffic(&scenario(""), 0));
     assert_eq!(
         ["lte", "against", "apart"].map(|route| {
@@ -121,7 +121,7 @@ fn the_main_flow_is_the_first_of_media_over_the_most_paths() {
 }
 
 #[test]
-fn the_95th_percentile_and_what_is_about_it() {
+fn the_95th_percentile_and_its_neighbourhood() {
     let parts = |millis| Parts {
         sender: Duration::from_millis(millis),
         ..Parts::default()

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_outside_the_window_does_not_count() {
+    fn frames_outside_the_window_do_not_count() {
         let lost: Vec<u64> = (41..80).collect();
         let whole = Window::whole(Duration::from_secs(4));
         let gap = (Instant::from_millis(1_600), Instant::from_millis(3_300));

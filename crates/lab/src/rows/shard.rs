@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_answered_by_what_to_write() {
+    fn errors_show_valid_syntax() {
         for (text, answer) in [
             ("0/4", "1/4 to 4/4"),
             ("5/4", "1/4 to 4/4"),

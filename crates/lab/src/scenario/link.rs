@@ -67,7 +67,7 @@ pub(super) const LINK_KEYS: &[Key] = &[
     Key::new(
         "frame-time",
         Shape::Duration,
-        "what each packet takes beside its bytes",
+        "time that each packet takes beside its bytes",
     ),
     Key::new(
         "trace",

@@ -142,7 +142,7 @@ fn with_settings() -> Scenario {
 }
 
 #[test]
-fn the_receiver_waits_for_as_long_as_the_deadline_unless_it_is_told() {
+fn reassembly_waits_for_the_deadline_by_default() {
     let deadline_and_wait = |settings: &str| {
         let scenario = parse(&BASE.replace("[[flows]]\ncount = 2", settings)).unwrap();
         let media = &scenario.flows[0].media().unwrap().config.media;
@@ -275,7 +275,7 @@ outages = [{ at = "10 s", for = "5 s" }]
 }
 
 #[test]
-fn what_is_part_of_the_program_finds_its_files_there() {
+fn built_in_scenarios_use_built_in_files() {
     let text = BASE.replace("rate = \"3 Mbit/s\"", "trace = \"../good.trace\"");
     let files = [("../other.trace", "7\n"), ("../good.trace", "0\n4\n")];
     let scenario = Scenario::built_in("base.toml", &text, &files, &[]).unwrap();
@@ -287,7 +287,7 @@ fn what_is_part_of_the_program_finds_its_files_there() {
 }
 
 #[test]
-fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
+fn traces_load_beside_the_scenario_with_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("base.toml");
     let with = |rate: &str| {

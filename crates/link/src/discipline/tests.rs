@@ -51,7 +51,7 @@ fn shown(queue: &Queue) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_shown_loaded_evicted_and_sent_is_what_came() {
+fn packets_are_conserved_by_every_discipline() {
     for discipline in all() {
         let mut ledger = Ledger::default();
         let mut queue = queue(&discipline, QueueLimit::Unlimited);
@@ -111,7 +111,7 @@ fn drop_tail_alone_needs_no_manager_and_marks_by_threshold() {
 }
 
 #[test]
-fn defaults_and_the_ends_of_what_is_allowed_make_queues() {
+fn defaults_and_limits_make_queues() {
     let edge = Duration::from_micros(100);
     let others = [
         Discipline::default(),

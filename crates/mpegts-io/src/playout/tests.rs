@@ -304,7 +304,7 @@ fn bytes_behind_a_part_that_was_lost_leave_once_with_their_frame() {
 }
 
 #[test]
-fn memory_is_bounded_and_told_once() {
+fn memory_is_bounded_and_overflow_reported_once() {
     let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
     let mut playout = Playout::new(buffer, false, at(0));
     let (mut sent, mut written) = (0, 0);

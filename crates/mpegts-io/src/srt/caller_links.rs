@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_says_what_was_sent_and_what_came() {
+    fn summary_lists_sent_and_received_packets() {
         let statistics = Statistics {
             rtt: Some(Duration::from_micros(20_400)),
             received_packets: 90,

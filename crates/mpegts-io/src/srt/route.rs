@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_are_told_apart_by_their_stream_id() {
+    fn callers_are_routed_by_stream_id() {
         let mut routes = [
             route(1, Some("front")),
             route(2, None),

@@ -65,7 +65,7 @@ fn lines_are_shown_once_in_a_while_and_not_too_many() {
 }
 
 #[test]
-fn secrets_and_what_is_boring_are_not_shown() {
+fn secrets_and_noise_are_hidden() {
     let tool = shell(String::new());
     assert_eq!(tool.shown("Media path: 'srt://'"), None);
     assert_eq!(tool.shown(""), None);

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_carries_nothing_if_what_is_sent_by_it_does_not_come_for_a_second() {
+    fn path_is_dead_after_a_second_without_delivery() {
         let mut reported = Reported::default();
         take(&mut reported, 0, 1, DataRate::ZERO);
         assert!(!first(&reported).carries_nothing(at(60_000), at(0)), "idle");

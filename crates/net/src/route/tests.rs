@@ -303,7 +303,7 @@ fn a_peer_behind_another_address_is_found_although_a_bystander_is_faster() {
 }
 
 #[test]
-fn an_unproven_address_gets_three_times_what_came_from_it() {
+fn unproven_address_gets_three_times_its_bytes() {
     let mut bed = Bed::new(1);
     assert!(bed.route.may_send(200));
     assert!(!bed.route.may_send(101));
@@ -326,7 +326,7 @@ fn an_unproven_address_gets_three_times_what_came_from_it() {
 }
 
 #[test]
-fn what_this_end_chose_is_not_questioned() {
+fn chosen_address_is_not_challenged() {
     let mut route = Route::to(0, address(1).peer);
     assert!(route.is_proven() && route.may_send(1 << 20));
     assert_eq!(route.challenges().count(), 0);

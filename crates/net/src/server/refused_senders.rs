@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_told_once_and_of_strangers_the_newest() {
+    fn refusals_are_reported_once_newest_strangers() {
         let mut list = RefusedSenders::default();
         let from = "192.0.2.1:7000".parse().unwrap();
         let peer = SecretKey::generate().public_key();

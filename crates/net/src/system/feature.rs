@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_feature_says_what_to_do_without_it() {
+    fn every_feature_names_a_substitute() {
         for feature in Feature::ALL {
             let (has, instead) = feature.entry();
             assert!(has[0], "{feature:?}: Linux has all of them");

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told() {
+    fn errors_name_the_part() {
         for (text, part) in [
             ("wlan0,weight=0", "weight=0"),
             ("wlan0,weight=-1", "above zero"),

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn other_methods_and_paths_are_answered_by_what_is_right() {
+    fn wrong_requests_get_the_right_method_or_path() {
         let token = bearer(CONTROL);
         let with = ("authorization", &*token);
         for (method, path, refused) in [

@@ -140,7 +140,7 @@ pub(super) const RENO: Claim = Claim {
     id: "S2-m4",
     paper: &PAPER,
     figure: "§1",
-    claim: "Reno's rate varies so much that smooth playback takes a large buffer.",
+    claim: "Smooth playback of Reno's varying rate takes a large buffer.",
     criterion: "Large: 5 s of video of the flow's own mean rate.",
     basis: Basis::Measured,
     subject: Subject::Controller("reno"),

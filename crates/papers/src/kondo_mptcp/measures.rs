@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_follows_the_delay_is_told_from_one_that_does_not() {
+    fn tracking_needs_a_window_that_follows_delay() {
         // This window follows after 12 s: within phases of 30 s, and not within 10 s.
         let follows = run(
             |at| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_told_in_packets_from_the_tenth_second_on() {
+    fn windows_count_packets_after_ten_seconds() {
         let grown = run(|at| if at < 9.0 { 1_000 } else { 30 }, |_| 200);
         assert_eq!(window(&grown, WIFI), 30.0);
         assert!(window(&run(|_| 0, |_| 200), WIFI).is_nan());

@@ -175,7 +175,7 @@ fn films_as_the_paper_has_them_make_every_figure_hold() {
 }
 
 #[test]
-fn if_bbr_and_cubic_change_places_only_what_is_said_of_both_holds() {
+fn swapping_bbr_and_cubic_breaks_their_claims() {
     for id in FIGURES {
         let expected = if ["S1-F4", "S1-F5cd"].contains(&id) {
             Verdict::Holds
@@ -275,7 +275,7 @@ fn switches_are_up_to_four_times_as_many_and_not_eight() {
 
 /// These are the claims whose cases have other names.
 #[test]
-fn what_is_not_a_figure_is_judged_by_its_own_films() {
+fn claims_without_figures_use_their_own_films() {
     let good = paper(Scenario::A, true);
     let bad = paper(Scenario::C, true);
     let mended = |new: Film| {

@@ -96,7 +96,7 @@ mod tests {
 
     /// Every figure of the paper that shows a measurement is in the list.
     #[test]
-    fn all_figures_are_there() {
+    fn all_figures_are_listed() {
         let names = figures().map(|(name, _)| name);
         for number in 4..=10 {
             let is_of = |name: &&str| name.split(' ').next() == Some(&number.to_string());

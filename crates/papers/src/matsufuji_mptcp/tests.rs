@@ -165,7 +165,7 @@ fn claim(id: &str) -> &'static Claim {
 }
 
 #[test]
-fn what_the_paper_saw_holds() {
+fn the_observations_of_the_paper_hold() {
     for claim in CLAIMS.iter().filter(|claim| claim.id != "S3-C4") {
         let (verdict, unmet) = verdict(claim, &[]);
         assert_eq!(verdict, Verdict::Holds, "{}: {unmet:#?}", claim.id);
@@ -283,7 +283,7 @@ fn discards_come_first_and_underflows_decide_between_likes() {
 }
 
 #[test]
-fn what_goes_by_another_flow_is_no_retransmission() {
+fn copies_on_another_flow_are_no_retransmissions() {
     let seen = paper("ccp", "lpc", "100/100 ms");
     let run = run(seen, "100/100 ms");
     assert_eq!(resent(&run.statistics.flows[0].paths[1]), 9_000.0);

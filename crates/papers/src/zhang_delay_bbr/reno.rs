@@ -18,7 +18,7 @@ pub(super) const FIGURE_7: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 7, §5.1",
     claim: "Case 2, Reno from 50 to 200 s: Delay-BBR keeps a reasonably high throughput, yields \
-            while Reno is there, and then rises rapidly to near the capacity.",
+            while Reno is active, and then rises rapidly to near the capacity.",
     criterion: "Reasonably high: a fifth of the capacity. Rapidly: 90 % of it within 15 s, over 3 \
             s. Near: 90 % of it from 215 to 300 s.",
     basis: Basis::Measured,
@@ -53,8 +53,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         ))
         .because(
             "A probe raises the rate by 11 % for one of eight round trips of 0.2 s. The estimate \
-         takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle in the \
-         mean: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
+         takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle on \
+         average: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
         );
     let rate = |what: &str, span: Span| {
         let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));

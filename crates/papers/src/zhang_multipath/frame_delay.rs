@@ -144,7 +144,10 @@ pub(super) const FIGURE_13: Claim = Claim {
             Measured::new(format!("{name}: {text}"), Unit::Milliseconds, samples)
         };
         let alone = during("frame delay alone, 10-40 s", ALONE);
-        let cross_traffic = during("frame delay in company, 80-300 s", WITH_CROSS_TRAFFIC);
+        let cross_traffic = during(
+            "frame delay with cross traffic, 80-300 s",
+            WITH_CROSS_TRAFFIC,
+        );
         judgement.report(&alone);
         judgement.report(&cross_traffic);
         judgement.expect(alone.below(&cross_traffic));

@@ -182,7 +182,7 @@ fn a_key_that_is_not_allowed_is_refused() {
 }
 
 #[test]
-fn another_protocol_version_is_refused_and_told_the_responders() {
+fn other_version_is_refused_with_ours() {
     let ends = ends();
     let initiator = ends.initiate();
     // A later version may have longer initiations: its marks are still at the end.
@@ -259,7 +259,7 @@ fn every_flipped_bit_of_an_initiation_is_refused() {
 }
 
 #[test]
-fn who_does_not_know_the_responders_key_is_refused_before_any_public_key_operation() {
+fn unknown_key_is_refused_before_key_operations() {
     let ends = ends();
     let initiator = ends.initiate();
     assert_eq!(ends.responder.screen(initiator.message()), Ok(()));
@@ -548,7 +548,7 @@ fn a_responder_shows_whom_it_lets_in() {
 }
 
 #[test]
-fn no_answer_is_as_long_as_what_it_answers() {
+fn answers_are_shorter_than_requests() {
     let mut ends = ends();
     let initiator = ends.initiate();
     let asked = initiator.message();

@@ -217,7 +217,7 @@ fn section_4_6_the_stream_goes_on_after_an_outage() {
 }
 
 #[test]
-fn the_last_packet_is_not_lost_for_want_of_a_later_one() {
+fn last_packet_is_retransmitted_without_successor() {
     let mut world = World::new(1, Settings::default(), Settings::default());
     world.effects.delay = Duration::from_millis(5);
     world.connect();

@@ -253,7 +253,7 @@ fn we_fetch_a_stream_from_libsrts_listener() {
 
 #[test]
 #[ignore = "needs srt-live-transmit (Debian: srt-tools); make test-real runs it"]
-fn callers_of_one_port_are_told_apart_and_strangers_refused() {
+fn callers_are_routed_and_strangers_refused() {
     let wire = Wire::open();
     let calls = [
         ("a", Some("secret of a")),

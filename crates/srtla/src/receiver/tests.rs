@@ -152,7 +152,7 @@ fn acknowledgements_go_to_all_links_that_carry_and_the_rest_to_the_latest() {
 }
 
 #[test]
-fn keepalives_come_back_and_what_they_tell_is_kept() {
+fn keepalives_are_echoed_and_their_info_kept() {
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=1);
     let group = sender.register(&mut receiver, at(0));

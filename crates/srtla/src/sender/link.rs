@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_counts_once_and_tells_its_round_trip() {
+    fn packet_counts_once_and_yields_its_round_trip() {
         let mut link = link_with(1..=3);
         link.on_settled(Instant::from_millis(100), 3, |number| number == 1);
         assert_eq!((link.delivered, link.in_flight), (1_360, 1_360));

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_leaves_room_for_what_waits() {
+    fn target_leaves_room_for_the_backlog() {
         let rates = || [3, 1].map(DataRate::from_megabits_per_second).into_iter();
         let empty = target(rates(), 0);
         assert!((3.0..3.2).contains(&empty.megabits_per_second()), "{empty}");

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_of_a_claim_is_told_once() {
+    fn new_verdicts_are_reported_once() {
         let mut standing = Standing::default();
         let verdicts = [Verdict::Granted, Verdict::NoNetwork];
         assert_eq!(standing.changes(verdicts), verdicts.map(Some));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_told_with_what_to_do() {
+    fn verdicts_name_the_remedy() {
         let v4 = IpAddr::from([10, 99, 0, 2]);
         let offered = Verdict::NotYours(Some([10, 99, 0, 3].into()));
         for (verdict, expected) in [
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kernels_send_unasked_is_not_told() {
+    fn link_local_sources_are_not_reported() {
         for (address, expected) in [
             ("192.168.1.2", true),
             ("169.254.1.2", false),

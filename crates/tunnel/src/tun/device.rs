@@ -194,7 +194,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn errors_say_what_to_do() {
+    fn errors_name_the_remedy() {
         use rustix::io::Errno;
         let error_text = |errno: Errno| cause(&io::Error::from(errno)).unwrap_or("nothing");
         assert!(error_text(Errno::PERM).contains("root"));

@@ -74,7 +74,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_packet_has_no_ends() {
+    fn incomplete_packets_have_no_ends() {
         for whole in [packet("10.0.0.1", "10.0.0.2"), packet("fd00::1", "fd00::2")] {
             for length in 0..whole.len() {
                 assert_eq!(ends(&whole[..length]), None, "{length}");

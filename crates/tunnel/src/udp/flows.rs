@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_flow_is_tried_again_after_a_while_and_told_once() {
+    fn refused_flow_is_retried_and_reported_once() {
         let (mut flows, now) = (Flows::default(), Instant::now());
         assert_eq!(flows.outgoing(now, source(2, 1)), named(0));
         assert_eq!(flows.refuse(now, 0), Some(2));

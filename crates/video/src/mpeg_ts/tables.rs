@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_tells_the_clocks_pid_and_the_programs_streams() {
+    fn map_lists_clock_pid_and_streams() {
         let mut all = packets(PAT_PID, association(0x100));
         all.extend(packets(0x100, map(0)));
         let mut tables = ProgramTables::default();

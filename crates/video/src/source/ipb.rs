@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_tell_the_b_frames() {
+    fn patterns_count_b_frames() {
         for (text, b_frames) in [("IP", 0), ("IPPP", 0), ("IBP", 1), ("IBBPBBP", 2)] {
             assert_eq!(text.parse(), Ok(IpbPattern(b_frames)), "{text}");
         }

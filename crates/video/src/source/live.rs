@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_twice_a_second_and_small_changes_never() {
+    fn growth_is_followed_twice_a_second() {
         let control = RateControl {
             buffer: Duration::ZERO,
             key_frame_ratio: 1.0,

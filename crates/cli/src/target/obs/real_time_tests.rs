@@ -132,7 +132,7 @@ fn obs(address: SocketAddr, password: Option<&str>) -> Obs {
 }
 
 #[test]
-fn a_running_encoder_takes_what_the_links_carry() {
+fn running_encoder_follows_the_target() {
     let mut fake = Fake::with_profiles(&["Mine", PROFILE]);
     fake.password = Some("secretword");
     let (address, served) = fake.serve();
@@ -175,7 +175,7 @@ fn a_stream_that_does_not_run_needs_no_other_profile() {
 }
 
 #[test]
-fn what_is_wrong_with_it_is_said() {
+fn errors_name_the_problem() {
     let target = DataRate::from_megabits_per_second(2);
     let error = |fake: Fake, password| {
         let (address, served) = fake.serve();

@@ -42,7 +42,7 @@ fn rates(line: &str) -> Vec<f64> {
 }
 
 #[test]
-fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
+fn both_ends_report_an_overloading_encoder() {
     let bed = Bed::new();
     // 25 pictures a second of 30 kB are 6 Mbit/s.
     let film = transport_stream_of(12 * 25, |_| 29_000);

@@ -160,7 +160,7 @@ fn rtp_is_taken_in_at_an_address_that_vlc_writes() {
 }
 
 #[test]
-fn an_input_that_is_silent_or_no_video_is_told_within_two_seconds() {
+fn bad_input_is_reported_within_two_seconds() {
     let bed = Bed::new();
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
     let port = free_port();
@@ -192,7 +192,7 @@ fn an_input_that_is_silent_or_no_video_is_told_within_two_seconds() {
 }
 
 #[test]
-fn standard_input_that_is_silent_is_told() {
+fn silent_standard_input_is_reported() {
     let bed = Bed::new();
     let key = bed.text("sender.key");
     let arguments = ["send", "--to", "127.0.0.1:9", "--key", &key, "--peer"];
@@ -222,7 +222,7 @@ fn a_session_without_media_has_its_length() {
 }
 
 #[test]
-fn a_machine_that_is_too_slow_is_told() {
+fn slow_machine_is_reported() {
     let bed = Bed::new();
     let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
     let mut send = bed.send(&address, "test:", &[]);

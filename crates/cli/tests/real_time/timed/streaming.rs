@@ -51,7 +51,7 @@ fn a_file_arrives_byte_for_byte_over_two_paths() {
 }
 
 #[test]
-fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written() {
+fn both_ends_report_a_forbidden_sender() {
     let bed = Bed::new();
     std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
     let other = keygen(&bed.path("other.key"));
@@ -73,7 +73,7 @@ fn a_sender_that_is_not_allowed_is_told_so_at_both_ends_and_nothing_is_written()
 }
 
 #[test]
-fn a_sender_that_finds_no_place_is_told_so_at_both_ends_and_blames_no_key() {
+fn both_ends_report_that_no_place_is_free() {
     let bed = Bed::new();
     std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
     // Ten seconds, longer than the other sender tries.
@@ -206,7 +206,7 @@ fn number_before(said: &str, unit: &str) -> f64 {
 }
 
 #[test]
-fn repairs_give_back_what_a_link_loses() {
+fn repairs_restore_lost_packets() {
     let bed = Bed::new();
     let stream = transport_stream(150);
     std::fs::write(bed.path("in.ts"), &stream).unwrap();
@@ -234,7 +234,7 @@ fn repairs_give_back_what_a_link_loses() {
 }
 
 #[test]
-fn a_link_that_swallows_long_packets_costs_nothing_and_is_told() {
+fn small_link_mtu_is_reported_and_harmless() {
     let bed = Bed::new();
     let stream = transport_stream(150);
     std::fs::write(bed.path("in.ts"), &stream).unwrap();

@@ -69,7 +69,7 @@ fn senders_at_once_go_to_the_outputs_of_their_names() {
 }
 
 #[test]
-fn who_is_taken_out_of_the_file_is_cut_off_and_others_go_on() {
+fn removed_sender_is_cut_off_and_others_go_on() {
     let bed = Bed::new();
     let other = keygen(&bed.path("other.key"));
     let senders = bed.path("senders");

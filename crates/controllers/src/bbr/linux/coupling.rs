@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_paced_and_limits_what_is_in_flight() {
+    fn shared_rate_sets_pacing_and_window() {
         // 2 × 10 Mbit/s × 50 ms are 125 packets, half of that 63; three segments of two, and one
         // packet that B does not explain, in even numbers; two more while probing.
         for (phase, sharing, megabits, packets) in

@@ -71,7 +71,7 @@ mod tests {
     const BANDWIDTH: DataRate = DataRate::from_megabits_per_second(8);
 
     #[test]
-    fn extra_acked_is_what_the_bandwidth_does_not_explain() {
+    fn extra_acked_exceeds_the_bandwidth() {
         let mut extra = ExtraAcked::default();
         let at = Instant::from_millis;
         extra.on_acked(at(100), 8_000, BANDWIDTH, 100_000, false);

@@ -212,7 +212,7 @@ fn extra_acked_widens_the_window_of_today_only() {
 }
 
 #[test]
-fn the_window_grows_by_what_is_acknowledged_and_is_four_packets_at_least() {
+fn window_grows_by_acked_bytes_from_four_packets() {
     let mut rig = Rig::start(&profile::TODAY);
     rig.go_round(10);
     assert_eq!(rig.packets(), 20);
@@ -243,7 +243,7 @@ fn probing_ends_with_losses_or_enough_in_flight() {
 /// The packets in the network when the next packet departs count: with that one while probing, and
 /// less the deliveries until then.
 #[test]
-fn phases_end_by_what_is_in_the_network_at_the_next_departure() {
+fn phases_end_by_inflight_at_next_departure() {
     // 125 packets, three segments of two, even, and two to probe with; 100 and six.
     let ends_at = |profile, gain: f64, in_flight, wait_millis| {
         let mut rig = Rig::in_probe_bw(profile, gain);

@@ -257,7 +257,7 @@ fn drain_to_target_stays_low_until_the_excess_is_gone() {
 }
 
 #[test]
-fn the_window_is_twice_the_product_and_what_is_acknowledged_in_bursts() {
+fn window_is_two_bdp_plus_aggregation() {
     let rig = Rig::in_probe_bw(Settings::default(), 1.0);
     let without = rig.controller.target_window(2.0);
     assert_eq!(without.div_ceil(PACKET), 200);
@@ -298,7 +298,7 @@ fn the_window_is_within_4_and_2000_segments() {
 }
 
 #[test]
-fn recovery_conserves_packets_for_a_round_then_grows_by_what_is_acknowledged() {
+fn recovery_conserves_packets_then_grows() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
     let window = rig.window();
     rig.send(100);

@@ -12,7 +12,7 @@ fn opened(profile: &'static Profile) -> Rig {
 }
 
 #[test]
-fn live_bbr_begins_with_what_the_source_gives_and_a_quarter_more() {
+fn live_bbr_begins_at_the_source_rate_plus_a_quarter() {
     let mut rig = opened(&live::PROFILE);
     assert_eq!(rig.pacing_rate(), kbps(5_000));
     // Reports of a lower rate, since no more was sent, change nothing.
@@ -116,7 +116,7 @@ fn a_buffer_that_overflows_ends_startup_with_the_first_sample() {
 }
 
 #[test]
-fn a_path_that_was_silent_begins_with_half_of_what_it_carried() {
+fn silent_path_restarts_at_half_its_rate() {
     let mut rig = opened(&live::PROFILE);
     rig.app_limited_round(600, kbps(100));
     rig.app_limited_round(600, kbps(1_000));
@@ -128,7 +128,7 @@ fn a_path_that_was_silent_begins_with_half_of_what_it_carried() {
 }
 
 #[test]
-fn what_an_outage_queued_and_lost_is_no_overflow_of_the_opening() {
+fn outage_losses_do_not_end_the_opening() {
     let mut rig = opened(&live::PROFILE);
     rig.app_limited_round(40, kbps(1_000));
     rig.app_limited_round(40, kbps(1_000));

@@ -155,7 +155,7 @@ fn a_train_shows_its_bytes_in_the_longer_of_the_times_of_sending_and_arriving() 
 }
 
 #[test]
-fn what_has_left_or_arrived_at_once_shows_no_more_than_the_other() {
+fn bursts_show_no_more_than_the_slower_side() {
     let at_once = DataRate::from_bits_per_second(u64::MAX);
     let slow = kbps(4_000);
     assert_near(after(Picture::of(slow, at_once)), megabits(7.0, 14.0));
@@ -183,7 +183,7 @@ fn bytes_whose_arrival_times_are_unknown_count_with_the_next_packet() {
 }
 
 #[test]
-fn a_train_is_told_by_several_reports() {
+fn several_reports_describe_one_train() {
     let picture = Picture::of(kbps(4_000), kbps(4_000));
     let mut pictures = Pictures::new(&live::PROFILE, SOURCE);
     pictures.send(picture);

@@ -61,7 +61,7 @@ fn near(found: f64, expected: f64) {
 }
 
 #[test]
-fn rfc8298_4_1_2_2_fast_increase_adds_what_is_acknowledged_if_that_fills_the_window() {
+fn rfc8298_4_1_2_2_fast_increase_needs_a_full_window() {
     let mut rig = rig("");
     assert_eq!(
         (rig.window(), rig.controller.state()),
@@ -177,7 +177,7 @@ fn rfc8298_4_1_3_rate_ramps_up_by_200_kilobits_a_second() {
 }
 
 #[test]
-fn rfc8298_4_1_3_rate_follows_what_is_sent_and_the_send_queue() {
+fn rfc8298_4_1_3_rate_follows_send_rate_and_queue() {
     for (current, trend, backlog_bytes, expected) in [
         (1.01e6, 0.0, 0, 1.01e6),
         (2e6, 0.0, 0, 1.04e6),
@@ -250,7 +250,7 @@ fn samples_are_taken_every_50_ms_however_seldom_reports_come() {
 }
 
 #[test]
-fn an_outage_starts_anew_at_half_the_rate_once() {
+fn outage_restarts_once_at_half_the_rate() {
     let mut rig = Rig::delay_based(50, 30.0);
     rig.controller.target_rate = 1e6;
     rig.controller.on_timeout(rig.now, SILENCE);

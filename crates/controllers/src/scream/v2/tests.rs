@@ -143,7 +143,7 @@ fn mark_backs_off_by_half_alpha_and_less_near_the_inflection_point() {
 }
 
 #[test]
-fn first_mark_after_a_hundred_round_trips_falls_to_what_is_in_flight() {
+fn first_late_mark_falls_to_the_bytes_in_flight() {
     let mut rig = rig();
     rig.controller.reference_window = 90_000.0;
     rig.controller.reacted_at = Some(rig.now.saturating_sub(RTT * 100));
@@ -209,7 +209,7 @@ fn window_grows_slower_on_short_paths_and_beside_a_standing_queue() {
 }
 
 #[test]
-fn window_stays_within_the_head_room_over_what_is_in_flight() {
+fn window_stays_within_head_room_over_inflight() {
     let mut rig = rig();
     rig.controller.reference_window = 30_500.0;
     rig.controller.increase(rig.now, 90_000.0);

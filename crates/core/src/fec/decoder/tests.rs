@@ -380,7 +380,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn exactly_what_is_determined_is_recovered(
+    fn determined_symbols_are_recovered(
         packets in prop::collection::vec(any_packet(60), 0..120)
     ) {
         let mut decoder = Decoder::new();
@@ -466,7 +466,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_left_unpolled_is_bounded() {
+fn unpolled_symbols_are_bounded() {
     let mut decoder = Decoder::new();
     for number in 0..5_000 {
         give_repair(&mut decoder, block(number, 1, 0));

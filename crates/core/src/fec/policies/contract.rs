@@ -255,7 +255,7 @@ fn adaptive_protects_key_frames_better_and_disposable_ones_not_at_all() {
 }
 
 #[test]
-fn adaptive_leaves_to_one_retransmission_what_it_can_save() {
+fn adaptive_leaves_room_for_one_retransmission() {
     // A round trip of 260 ms: one try fits into 500 ms, two do not.
     let of = |rtt_millis| {
         let paths = [path(0, rtt_millis, 0.05)];
@@ -265,7 +265,7 @@ fn adaptive_leaves_to_one_retransmission_what_it_can_save() {
 }
 
 #[test]
-fn it_is_a_function_of_what_it_is_told_and_survives_anything() {
+fn policies_are_deterministic_for_any_input() {
     for name in names() {
         let run = || {
             let mut rng: Rng = Seed(9).rng();

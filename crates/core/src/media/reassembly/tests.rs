@@ -234,7 +234,7 @@ fn a_frame_that_began_late_has_no_more_time_than_others() {
 }
 
 #[test]
-fn what_the_sender_has_given_up_holds_up_nothing() {
+fn abandoned_frames_block_nothing() {
     let mut bed = Bed::new();
     bed.insert(0, 0, 0, 2, true);
     bed.insert(40, 2, 0, 1, false);
@@ -264,7 +264,7 @@ fn late_double_and_contradictory_fragments_change_nothing() {
 }
 
 #[test]
-fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late() {
+fn copies_are_duplicate_if_delivered_else_late() {
     let mut bed = Bed::new();
     bed.insert(0, 0, 0, 2, false);
     bed.insert(0, 1, 0, 1, false);
@@ -486,7 +486,7 @@ fn as_many_frames_are_given_up_at_once_as_may_be_open() {
 }
 
 #[test]
-fn at_the_end_of_a_session_what_is_whole_is_handed_out() {
+fn session_end_delivers_whole_frames() {
     let mut bed = Bed::new();
     bed.insert(0, 0, 0, 2, true);
     bed.insert(10, 1, 0, 1, false);

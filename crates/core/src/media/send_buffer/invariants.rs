@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_is_no_violation() {
+    fn intact_buffer_has_no_violation() {
         assert_eq!(violated(|_| {}), []);
     }
 

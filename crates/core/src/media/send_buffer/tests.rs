@@ -173,7 +173,7 @@ fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
 }
 
 #[test]
-fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
+fn arq_late_fragments_are_given_up_but_key_frames() {
     let mut buffer = buffer_with(&[(0, false), (0, true)]);
     send_all(&mut buffer);
     let late = Instant::from_millis(501);
@@ -248,7 +248,7 @@ fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
 }
 
 #[test]
-fn a_callers_mistake_is_told() {
+fn invalid_frames_are_refused() {
     let mut buffer = buffer_with(&[]);
     let frame = |bytes: Vec<u8>| Frame {
         bytes: bytes.into(),
@@ -326,7 +326,7 @@ fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
 }
 
 #[test]
-fn arq_what_a_repair_has_saved_is_not_sent_again() {
+fn arq_recovered_fragment_is_not_sent_again() {
     let mut buffer = protected(1);
     only_wait(lose(
         &mut buffer,
@@ -356,7 +356,7 @@ fn arq_a_lost_fragment_does_not_wait_when_that_would_cost_its_last_try() {
 }
 
 #[test]
-fn arq_repairs_may_complete_what_cannot_be_sent_again_in_time() {
+fn arq_pending_repairs_keep_a_late_fragment() {
     let too_late = Instant::from_millis(501);
     let mut buffer = protected(1);
     assert_eq!(
@@ -371,7 +371,7 @@ fn arq_repairs_may_complete_what_cannot_be_sent_again_in_time() {
 }
 
 #[test]
-fn a_repair_covers_what_is_not_known_to_have_arrived() {
+fn repair_covers_unacknowledged_fragments() {
     let mut buffer = protected(2);
     buffer.on_acked(FrameId(0), 0, A);
     let window = buffer.take_repair(FrameId(0), 0).unwrap();
@@ -504,7 +504,7 @@ fn called(buffer: &mut SendBuffer, millis: u64) -> Vec<(u64, u16, bool)> {
 }
 
 #[test]
-fn the_last_call_of_what_has_not_arrived_comes_so_long_before_the_deadline() {
+fn last_call_precedes_the_deadline_by_its_lead() {
     let mut buffer = buffer_with(&[(0, false), (10, false), (20, false), (30, false)]);
     assert_eq!(buffer.next_last_call(), None, "no path is known");
     buffer.set_last_call_lead(Some(Duration::from_millis(100)));

@@ -81,7 +81,7 @@ fn sizes_that_networks_have_are_found_with_three_probes_each() {
 }
 
 #[test]
-fn what_the_interface_refuses_is_not_tried_again() {
+fn refused_size_is_not_probed_again() {
     let mut mtu = PathMtu::new(LIMITS, at(0));
     mtu.on_probe_sent(mtu.clone().due_probe(at(0)).unwrap());
     mtu.on_too_large(at(1), 1_500);

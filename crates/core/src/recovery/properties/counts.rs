@@ -78,7 +78,7 @@ fn packets_below_the_largest_reported_one_are_passed_over() {
 }
 
 #[test]
-fn all_lost_bytes_are_told() {
+fn all_lost_bytes_are_reported() {
     let mut pair = pair();
     exchange(&mut pair, 0, 10, |index| (index % 5 > 1).then_some(25));
     let feedback = pair
@@ -158,7 +158,7 @@ fn lost_at_the_end(rule: LossDetection, trusts: bool) -> (u64, u64) {
 }
 
 #[test]
-fn a_report_made_after_packets_were_due_tells_their_loss_if_it_is_trusted() {
+fn trusted_late_report_declares_losses() {
     assert_eq!(lost_at_the_end(LossDetection::PerPacket, true), (3, 0));
     assert_eq!(lost_at_the_end(LossDetection::PerPacket, false), (0, 3_000));
     assert_eq!(lost_at_the_end(LossDetection::TcpSack, true), (0, 3_000));
@@ -188,7 +188,7 @@ fn packets_acknowledged_beyond_the_oldest_outstanding_one_are_counted() {
 }
 
 #[test]
-fn a_queue_is_what_the_least_recent_round_trip_exceeds_the_least_by() {
+fn queueing_delay_is_recent_min_above_min_rtt() {
     let mut pair = pair();
     exchange(&mut pair, 0, 1_000, |_| Some(25));
     assert_eq!(pair.recovery.rtt().queueing_delay(), Duration::ZERO);
@@ -198,7 +198,7 @@ fn a_queue_is_what_the_least_recent_round_trip_exceeds_the_least_by() {
 }
 
 #[test]
-fn lost_probes_for_a_larger_mtu_are_no_losses_but_what_was_too_large_is() {
+fn lost_mtu_probes_are_no_losses() {
     let mut pair = pair();
     pair.recovery
         .search_mtu(PathMtu::new(MtuDiscovery::of_internet(28), at(0)));
@@ -218,7 +218,7 @@ fn lost_probes_for_a_larger_mtu_are_no_losses_but_what_was_too_large_is() {
 }
 
 #[test]
-fn what_a_stream_s_offset_covers_is_in_flight_no_longer() {
+fn cumulative_ack_settles_covered_packets() {
     let mut pair = Pair::new(LossDetection::TcpCumulative, FeedbackSchedule::EVERY_PACKET);
     let mut packets: Vec<SentPacket> = (0..3).map(|n| pair.send(at(n), PACKET_BYTES)).collect();
     let left = packets.split_off(2);
@@ -265,7 +265,7 @@ fn samples_are_application_limited_until_more_is_delivered_than_was_in_flight() 
 
 /// RFC 6675 §5: recovery lasts until all that was sent before it is settled.
 #[test]
-fn recovery_lasts_until_what_was_sent_before_it_has_arrived() {
+fn recovery_ends_when_earlier_packets_are_settled() {
     let mut pair = Pair::new(LossDetection::TcpSack, FeedbackSchedule::EVERY_PACKET);
     for number in 0..8 {
         pair.send(at(number), PACKET_BYTES);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_ago_is_as_long_ago_as_can_be_told() {
+    fn old_delivery_times_saturate() {
         let content = PacketContent::Padding;
         let mut long_ago = packet(1, content);
         long_ago.delivery.delivered_at = Instant::ZERO;

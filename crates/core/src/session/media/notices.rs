@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_frame_is_told_three_times_and_neighbours_together() {
+    fn each_range_is_sent_three_times() {
         let mut notices = Notices::default();
         let now = Instant::from_millis(5);
         for frame in [3, 4, 5, 9] {

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_or_waits_or_is_on_the_path_is_not_reinjected() {
+    fn only_segments_on_other_paths_are_reinjected() {
         let mut stream = stream();
         assert_eq!(elsewhere(&stream, FAR, u64::MAX), [0_u64; 0]);
         stream.on_packet_acked(0, FAR);

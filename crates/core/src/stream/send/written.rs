@@ -170,7 +170,7 @@ impl Written {
                     left.min(bytes.len())
                 }
             };
-            assert!(appended > 0, "what is sent has been written");
+            assert!(appended > 0, "sent bytes have been written");
             left -= appended;
             from += appended as u64;
             index += usize::from(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_is_not_copied_and_let_go_once_it_is_acknowledged() {
+    fn shared_bytes_are_kept_until_acknowledged() {
         let shared = Bytes::from(vec![7; 100]);
         let mut written = Written::default();
         written.push(shared.slice(..60));

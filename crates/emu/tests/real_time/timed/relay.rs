@@ -310,7 +310,7 @@ fn a_relay_that_is_dropped_frees_its_ports() {
 }
 
 #[test]
-fn what_cannot_start_says_which_link_and_why() {
+fn start_error_names_link_and_cause() {
     let target = socket();
     let taken = RelayLink {
         listen: target.local_addr().expect("bound"),

@@ -131,7 +131,7 @@ fn a_shared_link_counts_once_and_from_its_nearer_path() {
 }
 
 #[test]
-fn a_route_carries_what_the_least_of_its_links_does() {
+fn route_is_limited_by_its_slowest_link() {
     let narrow_first = [
         "rate = \"4 Mbit/s\"\ndelay = \"5 ms\"",
         "rate = \"8 Mbit/s\"",

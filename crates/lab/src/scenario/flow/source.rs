@@ -104,8 +104,7 @@ const GOP_KEYS: &[Key] = &[
     Key::new(
         "variation",
         Shape::Number(0.0, 2.0),
-        "standard deviation of the logarithm of the size of all frames from one key frame to the \
-         next",
+        "logarithmic standard deviation of the bytes from one key frame to the next",
     ),
     Key::new(
         "variation-time",

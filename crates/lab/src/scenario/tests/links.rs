@@ -105,7 +105,7 @@ fn overtaking_reaches_the_link() {
 }
 
 #[test]
-fn what_happens_again_and_again_is_written_once() {
+fn repeated_events_are_written_once() {
     let link = up_with(
         r#"delay-schedule = [
     { at = "3 s", delay = "70 ms", every = "6 s", times = 2 },

@@ -129,7 +129,7 @@ fn keys() -> (SecretKey, SecretKey) {
 }
 
 #[test]
-fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
+fn frames_arrive_in_order_until_close() {
     let (sender_key, receiver_key) = keys();
     let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
     let (receiver, received) = start_receiver(receiver_key, sender_public);

@@ -82,7 +82,7 @@ fn video_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_writer_wrote_comes_back_as_the_same_pictures_keys_and_times() {
+fn splitter_reads_back_the_written_pictures() {
     let pictures = pictures(&[
         9_000, 12, 161, 162, 163, 345, 346, 347, 70_000, 1_000, 200_000, 500,
     ]);

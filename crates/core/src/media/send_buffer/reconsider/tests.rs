@@ -40,19 +40,19 @@ fn a_chance_that_is_enough_asks_for_nothing() {
 }
 
 #[test]
-fn what_may_arrive_is_waited_for_while_there_is_time_for_another_copy_after_that() {
+fn probable_arrival_delays_a_copy_while_time_is_left() {
     let verdict = |arrives_after| verdict(Importance::Reference, 0.5, arrives_after);
     assert_eq!(verdict(400), Verdict::Settled);
     assert_eq!(verdict(401), Verdict::SendCopy, "the last moment");
 }
 
 #[test]
-fn of_what_will_not_arrive_another_copy_leaves_at_once() {
+fn hopeless_fragment_is_copied_at_once() {
     assert_eq!(verdict(Importance::Reference, 0.0, 10), Verdict::SendCopy);
 }
 
 #[test]
-fn what_would_come_late_is_not_sent_and_given_up_if_nothing_is_under_way() {
+fn late_fragment_is_given_up_unless_in_flight() {
     let late = outlook(0.0, DUE_MILLIS + 1);
     let mut buffer = buffer_of(Importance::Reference);
     let mut reconsider = |reason| buffer.reconsider(id(0, 1), reason, &late);

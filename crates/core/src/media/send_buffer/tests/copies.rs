@@ -67,7 +67,7 @@ fn of_several_copies_that_were_bound_one_comes_back() {
 }
 
 #[test]
-fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() {
+fn first_copy_sent_is_new_and_others_keep_reasons() {
     let mut buffer = buffer_with(&[(0, false)]);
     let [copy, alone] = [SendReason::Duplicate, SendReason::New].map(|reason| PacketView {
         reason,

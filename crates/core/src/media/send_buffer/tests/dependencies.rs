@@ -62,7 +62,7 @@ fn packets_of_all_intra_frames_have_deadlines() {
 }
 
 #[test]
-fn unsent_is_what_has_never_left_with_its_bytes_on_the_wire() {
+fn unsent_frames_count_wire_bytes() {
     let mut buffer = buffer_with(&[(0, true), (40, false)]);
     let unsent = |buffer: &SendBuffer| {
         let unsent = buffer.unsent();
@@ -79,7 +79,7 @@ fn unsent_is_what_has_never_left_with_its_bytes_on_the_wire() {
 }
 
 #[test]
-fn a_source_has_structure_if_frames_differ_in_what_needs_them() {
+fn structure_needs_frames_of_differing_importance() {
     assert!(!buffer_with(&[(0, false), (40, false)]).has_structure());
     assert!(buffer_with(&[(0, true)]).has_structure());
     let mut buffer = buffer_with(&[(0, false)]);
@@ -88,7 +88,7 @@ fn a_source_has_structure_if_frames_differ_in_what_needs_them() {
 }
 
 #[test]
-fn what_has_left_whole_is_not_given_up_with_the_frame_that_it_needs() {
+fn sent_frames_outlive_their_dropped_reference() {
     let mut buffer = buffer_with(&[(0, true), (40, false), (80, false)]);
     for fragment in 0..3 {
         buffer.on_sent(FrameId(1), fragment, A, SendReason::New);
@@ -97,7 +97,7 @@ fn what_has_left_whole_is_not_given_up_with_the_frame_that_it_needs() {
 }
 
 #[test]
-fn a_group_counts_from_key_frame_to_key_frame_what_others_need() {
+fn group_counts_reference_bytes_between_key_frames() {
     let mut buffer = buffer_with(&[(100, true), (140, false), (180, false)]);
     push(&mut buffer, 220, Importance::Disposable);
     push(&mut buffer, 260, Importance::Key);

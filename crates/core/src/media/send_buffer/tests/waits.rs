@@ -220,7 +220,7 @@ fn symbols_are_numbered_through_and_found_again() {
 }
 
 #[test]
-fn what_is_recovered_has_arrived_whichever_frame_it_is_of() {
+fn recovered_fragments_of_any_frame_have_arrived() {
     let mut buffer = two_with_repairs();
     send_all(&mut buffer);
     let window = buffer.take_repair(FrameId(1), 0).unwrap();

@@ -152,7 +152,7 @@ fn receivers_follow_the_schedule_that_the_controller_asks_for() {
 }
 
 #[test]
-fn what_an_emulated_queue_marks_reaches_the_controller() {
+fn ecn_marks_of_emulation_reach_the_controller() {
     let settings = [
         "flows.0.controller=cubic",
         "flows.0.ecn=true",
