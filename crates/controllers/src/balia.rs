@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn a_loss_takes_half_of_the_fastest_path_and_three_quarters_of_one_much_slower() {
-        let kept = |other: f64| {
+        fn kept(other: f64) -> f64 {
             let shares = shares(share, &[view(0, 10.0, 100, 0), view(1, other, 100, 0)]);
             assert!(shares.iter().all(|share| share.min_ssthresh_packets == 1));
             shares[0].kept
-        };
+        }
         for (other, expected) in [
             (3.0, 0.5),
             (10.0, 0.5),

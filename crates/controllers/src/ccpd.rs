@@ -135,18 +135,21 @@ mod tests {
 
     #[test]
     fn the_derivative_is_sampled_four_times_a_round_trip() {
+        fn after(millis: u64, now: Instant) -> Instant {
+            now + Duration::from_millis(millis)
+        }
+
         let mut rig = on_a_known_path();
         let (now, path, law) = (rig.now, &rig.controller.path, &mut rig.controller.law);
-        let after = |millis| now + Duration::from_millis(millis);
-        law.window(after(24), path, 0.1, 100.0);
+        law.window(after(24, now), path, 0.1, 100.0);
         assert_eq!(law.derivative, 0.0);
-        assert_eq!(law.window(after(25), path, 0.1, 100.0), 150.0 - 5.0);
+        assert_eq!(law.window(after(25, now), path, 0.1, 100.0), 150.0 - 5.0);
         assert_eq!(
-            law.window(after(49), path, 0.1, 60.0),
+            law.window(after(49, now), path, 0.1, 60.0),
             170.0 - 5.0,
             "it holds"
         );
-        assert_eq!(law.window(after(50), path, 0.1, 60.0), 170.0 + 10.0);
+        assert_eq!(law.window(after(50, now), path, 0.1, 60.0), 170.0 + 10.0);
     }
 
     #[test]
@@ -198,10 +201,10 @@ mod tests {
 
     #[test]
     fn property_random_loss_does_not_move_the_window() {
-        let mean = |loss_ratio| {
+        fn mean(loss_ratio: f64) -> f64 {
             let bed = t1(0.5).random_loss(loss_ratio, Seed(1));
             mean_and_deviation(&bed.greedy("ccpd", 0).windows(20, 60)[0]).0
-        };
+        }
         let (without, with) = (mean(0.0), mean(0.01));
         assert!((with / without - 1.0).abs() < 0.05, "{with}, {without}");
     }

@@ -290,10 +290,13 @@ impl CongestionController for Nada {
     }
 
     fn control(&self) -> ControlParameters {
+        fn bits(rate: f64) -> DataRate {
+            DataRate::from_bits_per_second(rate as u64)
+        }
+
         let rate = self.reference_rate;
         let media_rate = (rate - self.shift()).max(self.min_rate);
         let send_rate = (rate + self.shift()).min(self.max_rate);
-        let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         let is_probing = self.mode == Mode::AcceleratedRampUp && rate < self.max_rate;
         ControlParameters {
             pacing_rate: Some(bits(send_rate)),

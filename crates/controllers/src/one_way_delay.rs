@@ -74,11 +74,12 @@ mod tests {
 
     #[test]
     fn a_base_is_forgotten_after_ten_minutes() {
+        fn queue_at(base: &mut BaseDelay, seconds: u64) -> f64 {
+            base.queue_delay_millis(Instant::from_secs(seconds), 50.0)
+        }
+
         let mut base = BaseDelay::default();
         base.queue_delay_millis(Instant::ZERO, 20.0);
-        let queue_at = |base: &mut BaseDelay, seconds| {
-            base.queue_delay_millis(Instant::from_secs(seconds), 50.0)
-        };
         assert_eq!(queue_at(&mut base, 9 * 60 + 59), 30.0);
         assert_eq!(queue_at(&mut base, 10 * 60 + 1), 0.0);
         let mut base = BaseDelay::default();

@@ -285,16 +285,17 @@ mod tests {
 
     #[test]
     fn multiplicative_decrease_doubles_the_gap_once_for_a_cluster_of_losses() {
-        let mut rig = Rig::start("");
-        rig.send(6);
-        let lose = |rig: &mut Rig| {
+        fn lose(rig: &mut Rig) {
             rig.report(testing::Report {
                 lost: 1,
                 acked: 1,
                 rtt: Some(RTT),
                 ..testing::Report::default()
             });
-        };
+        }
+
+        let mut rig = Rig::start("");
+        rig.send(6);
         lose(&mut rig);
         assert_near(rig.packets_per_second(), 10.0);
         assert_eq!(rig.controller.state(), "BackOff");
@@ -371,11 +372,11 @@ mod tests {
 
     #[test]
     fn two_flows_share_evenly_and_reno_is_not_starved() {
-        let shares = |names: &[&str]| -> Vec<f64> {
+        fn shares(names: &[&str]) -> Vec<f64> {
             let flows = run(names, 120);
             let delivered = flows.iter().map(|flow| flow.delivered_between(60, 120));
             delivered.map(|bytes| bytes as f64).collect()
-        };
+        }
         let two = jain(&shares(&["rap", "rap"]));
         assert!(two > 0.98, "{two}");
         let with_reno = shares(&["rap", "new-reno"]);

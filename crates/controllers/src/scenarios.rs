@@ -106,6 +106,10 @@ fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
 /// the links 1, 4 and 7 one ended at 176 ms. Such a run may be one of a link's eight.
 #[test]
 fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
+    fn mean(of: fn(&Measures) -> f64, runs: &[Measures]) -> f64 {
+        runs.iter().map(of).sum::<f64>() / SEEDS as f64
+    }
+
     const SEEDS: usize = 8;
     for case in 1..=9 {
         let runs: Vec<Measures> = (1..=SEEDS as u64)
@@ -116,8 +120,10 @@ fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
             assert!(run.jain >= 0.93, "case {case}: {run:?}");
             assert!(run.loss_ratio <= 0.0006, "case {case}: {run:?}");
         }
-        let mean = |of: fn(&Measures) -> f64| runs.iter().map(of).sum::<f64>() / SEEDS as f64;
-        let (variation, jain) = (mean(|run| run.variation), mean(|run| run.jain));
+        let (variation, jain) = (
+            mean(|run| run.variation, &runs),
+            mean(|run| run.jain, &runs),
+        );
         assert!(variation <= 0.125, "case {case}: {variation}");
         assert!(jain >= 0.97, "case {case}: {jain}");
         let usual = runs

@@ -219,6 +219,10 @@ impl<S: Sender> Tfrc<S> {
 
     /// Takes a sample (RFC 5348 §4.3, step 2, and §4.5).
     fn on_rtt_sample(&mut self, sample: Duration) {
+        fn mix(memory: f64, old: f64, new: f64) -> f64 {
+            memory * old + (1.0 - memory) * new
+        }
+
         let latest = sample.as_secs_f64().max(MIN_RTT);
         let Some(rtt) = &mut self.rtt else {
             self.rtt = Some(RoundTrip {
@@ -229,7 +233,6 @@ impl<S: Sender> Tfrc<S> {
             });
             return;
         };
-        let mix = |memory: f64, old: f64, new: f64| memory * old + (1.0 - memory) * new;
         rtt.smoothed = mix(self.profile.rtt_memory, rtt.smoothed, latest);
         rtt.mean_root = mix(self.profile.root_memory, rtt.mean_root, latest.sqrt());
         rtt.latest = latest;
@@ -299,7 +302,9 @@ impl<S: Sender> Tfrc<S> {
     }
 
     fn within_limits(&self, rate: f64) -> f64 {
-        let bytes = |rate: DataRate| rate.bits_per_second() as f64 / 8.0;
+        fn bytes(rate: DataRate) -> f64 {
+            rate.bits_per_second() as f64 / 8.0
+        }
         let longest_gap = match self.rtt {
             Some(_) => MAX_BACKOFF_SECONDS,
             None => INITIAL_GAP_SECONDS,
@@ -366,9 +371,9 @@ impl<S: Sender> CongestionController for Tfrc<S> {
     }
 
     fn control(&self) -> ControlParameters {
-        let rate = |bytes_per_second: f64| {
+        fn rate(bytes_per_second: f64) -> DataRate {
             DataRate::from_bits_per_second((bytes_per_second * 8.0).ceil() as u64)
-        };
+        }
         ControlParameters {
             pacing_rate: Some(rate(self.pacing_bytes_per_second())),
             ..ControlParameters::of(rate(self.within_limits(self.sender.rate())))

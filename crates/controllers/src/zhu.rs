@@ -35,7 +35,7 @@
 mod allocation;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
+use anabranch_core::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_core::recovery::{AckedPacket, Feedback};
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -176,17 +176,21 @@ struct Measured {
 
 impl Zhu {
     fn new(config: &ControllerConfig) -> Self {
-        let bits = |rate: DataRate| rate.bits_per_second() as f64;
-        let number = |option| config.options.number(option);
+        fn bits(rate: DataRate) -> f64 {
+            rate.bits_per_second() as f64
+        }
+        fn number(option: &AlgorithmOption, options: &AlgorithmOptions) -> f64 {
+            options.number(option)
+        }
         let packet_bits = f64::from(config.max_packet_bytes.max(1)) * 8.0;
         // At least a packet per second.
         let min_rate = bits(config.min_rate).max(packet_bits);
         let initial_rate = bits(config.initial_rate).max(min_rate);
         Zhu {
             video: Video {
-                theta: number(&THETA) * 1e3,
-                least_rate: number(&LEAST_RATE) * 1e3,
-                loss_sensitivity: number(&LOSS_SENSITIVITY),
+                theta: number(&THETA, &config.options) * 1e3,
+                least_rate: number(&LEAST_RATE, &config.options) * 1e3,
+                loss_sensitivity: number(&LOSS_SENSITIVITY, &config.options),
             },
             is_aimd: config.options.word(&POLICY) == "aimd",
             min_rate,
@@ -289,7 +293,9 @@ fn slack(deadline: f64, min_rtt: Option<Duration>) -> f64 {
 /// Returns the model of another path by the read model. Its pacing rate is a multiple of its
 /// available rate, its target the allocated rate.
 fn sibling(view: &PathView, deadline: f64, packet_bits: f64) -> PathModel {
-    let bits = |rate: DataRate| rate.bits_per_second() as f64;
+    fn bits(rate: DataRate) -> f64 {
+        rate.bits_per_second() as f64
+    }
     let available = bits(view.drain_rate()) / PROBE_GAIN;
     let wait = match (view.rtt.smoothed, view.rtt.least) {
         (Some(smoothed), Some(min)) => smoothed.saturating_sub(min).as_secs_f64(),

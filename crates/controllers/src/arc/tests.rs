@@ -127,8 +127,11 @@ fn eq_2_takes_the_least_round_trip_though_there_is_a_queue() {
 
 #[test]
 fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
-    let mut rig = Rig::using(50.0, 20.0);
-    let mut window_after = |backlog_millis: u64, is_used: bool| {
+    fn window_after(
+        backlog_millis: u64,
+        is_used: bool,
+        rig: &mut testing::Rig<Arc>,
+    ) -> (f64, &str) {
         let before = rig.controller.window;
         for _ in 0..3 {
             rig.send(if is_used { 2 } else { 0 });
@@ -142,11 +145,13 @@ fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
         rig.controller.used_bandwidth.filtered = 50.0;
         rig.controller.used_bandwidth.sample = 50.0;
         (rig.controller.window - before, rig.controller.state())
-    };
-    let (grown, state) = window_after(0, true);
+    }
+
+    let mut rig = Rig::using(50.0, 20.0);
+    let (grown, state) = window_after(0, true, &mut rig);
     assert_near(grown, 1.0);
     assert_eq!(state, "Increase");
-    let (grown, state) = window_after(400, true);
+    let (grown, state) = window_after(400, true, &mut rig);
     assert_near(grown, 0.0);
     assert_eq!(state, "Constant", "20 packets of backlog");
     // A source that sends a tenth of its allowance.
@@ -358,16 +363,17 @@ fn alone(name: &str, link: Link, loss_ratio: f64, seconds: u64) -> Outcome {
 
 #[test]
 fn section_3_1_2_the_rate_grows_by_k_over_alpha_1_plus_k_rtt() {
+    fn packets(second: usize, flow: &Outcome) -> f64 {
+        flow.delivered_between(second, second + 10) as f64 / f64::from(10 * PACKET_BYTES)
+    }
+
     let link = Link::new(
         MBPS(10),
         Duration::from_millis(125),
         Duration::from_millis(250),
     );
     let flow = alone("arc", link, 0.0, 60);
-    let packets = |second: usize| {
-        flow.delivered_between(second, second + 10) as f64 / f64::from(10 * PACKET_BYTES)
-    };
-    let slope = (packets(50) - packets(20)) / 30.0;
+    let slope = (packets(50, &flow) - packets(20, &flow)) / 30.0;
     assert!((slope / 1.48 - 1.0).abs() < 0.05, "{slope}");
 }
 

@@ -138,8 +138,7 @@ fn section_2_1_slow_start_doubles_until_the_target_is_reached() {
 
 #[test]
 fn a_source_that_is_the_limit_does_not_grow_the_window_but_may_shrink_it() {
-    let mut rig = Rig::start(30.0, "");
-    let mut passed = |queuing| {
+    fn passed(queuing: Duration, rig: &mut testing::Rig<Copa>) -> f64 {
         rig.now += millis(500);
         rig.send(1);
         rig.report(Report {
@@ -150,9 +149,11 @@ fn a_source_that_is_the_limit_does_not_grow_the_window_but_may_shrink_it() {
             ..Report::default()
         });
         rig.controller.window
-    };
-    assert_near(passed(Duration::ZERO), 30.0);
-    assert!(passed(millis(50)) < 30.0);
+    }
+
+    let mut rig = Rig::start(30.0, "");
+    assert_near(passed(Duration::ZERO, &mut rig), 30.0);
+    assert!(passed(millis(50), &mut rig) < 30.0);
 }
 
 #[test]
@@ -329,21 +330,22 @@ fn flows_with_unequal_round_trips_none_starves() {
 /// At least 0.3: beside CUBIC 0.63 with a queue of one product, 0.37 with one of four.
 #[test]
 fn section_2_2_competitive_mode_holds_its_own_against_reno_and_cubic() {
+    fn beside(name: &str, other: &str, queue: u64) -> f64 {
+        let flows = [(name, 0, 0), (other, 0, 0)];
+        let flows = run(link(25, queue), 0.0, &flows, 120);
+        let [own, others] = [0, 1].map(|flow: usize| mbps(&flows[flow], 60, 120));
+        own / (own + others)
+    }
+
     for (queue, other) in [
         (50, "new-reno"),
         (200, "new-reno"),
         (50, "cubic"),
         (200, "cubic"),
     ] {
-        let beside = |name| {
-            let flows = [(name, 0, 0), (other, 0, 0)];
-            let flows = run(link(25, queue), 0.0, &flows, 120);
-            let [own, others] = [0, 1].map(|flow: usize| mbps(&flows[flow], 60, 120));
-            own / (own + others)
-        };
-        let share = beside("copa");
+        let share = beside("copa", other, queue);
         assert!((0.3..0.7).contains(&share), "{other}, {queue} ms: {share}");
-        let share = beside("copa:mode-switching=off");
+        let share = beside("copa:mode-switching=off", other, queue);
         assert!(share < 0.1, "{other}, {queue} ms: {share}");
     }
 }

@@ -266,6 +266,12 @@ fn rfc9438_5_8_time_without_a_used_window_does_not_count() {
 
 #[test]
 fn property_the_window_is_back_at_its_maximum_after_k_and_flat_there() {
+    fn slope(at: f64, trace: &[(f64, f64)]) -> f64 {
+        let first = trace.iter().position(|(t, _)| *t >= at).unwrap();
+        let (a, b) = (trace[first], trace[first + 2]);
+        (b.1 - a.1) / (b.0 - a.0)
+    }
+
     let mut rig = after_a_loss("", 400.0);
     round(&mut rig, RTT);
     let epoch = rig.controller.epoch.unwrap();
@@ -278,18 +284,16 @@ fn property_the_window_is_back_at_its_maximum_after_k_and_flat_there() {
     }
     let back_at = trace.iter().find(|(_, window)| *window > 400.0).unwrap().0;
     assert!((back_at / k - 1.0).abs() < 0.05, "{back_at} of {k}");
-    let slope = |at: f64| {
-        let first = trace.iter().position(|(t, _)| *t >= at).unwrap();
-        let (a, b) = (trace[first], trace[first + 2]);
-        (b.1 - a.1) / (b.0 - a.0)
-    };
-    assert!(slope(k) < 0.1 * slope(0.2));
-    assert!(slope(2.0 * k - 0.4) > 0.8 * slope(0.2), "and convex beyond");
+    assert!(slope(k, &trace) < 0.1 * slope(0.2, &trace));
+    assert!(
+        slope(2.0 * k - 0.4, &trace) > 0.8 * slope(0.2, &trace),
+        "and convex beyond"
+    );
 }
 
 #[test]
 fn property_delay_without_loss_does_not_move_the_window() {
-    let run = |rtts: [u64; 2]| {
+    fn run(rtts: [u64; 2]) -> f64 {
         let mut rig = after_a_loss("", 400.0);
         let end = rig.now + Duration::from_secs(12);
         let mut count = 0;
@@ -298,7 +302,7 @@ fn property_delay_without_loss_does_not_move_the_window() {
             count += 1;
         }
         rig.window_segments()
-    };
+    }
     let (steady, cycling) = (run([100, 100]), run([60, 140]));
     assert!((cycling / steady - 1.0).abs() < 0.02, "{steady} {cycling}");
 }

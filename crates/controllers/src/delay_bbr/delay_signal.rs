@@ -76,8 +76,10 @@ impl DelaySignal {
 
 /// Returns eq. 12: srtt = (1 - α) srtt + α rtt, at a resolution.
 fn smooth(smoothed: Duration, rtt: Duration, weight: f64, resolution: Duration) -> Duration {
-    let steps = |span: Duration| (span.as_nanos() / resolution.as_nanos()) as f64;
-    let mean = (1.0 - weight) * steps(smoothed) + weight * steps(rtt);
+    fn steps(span: Duration, resolution: Duration) -> f64 {
+        (span.as_nanos() / resolution.as_nanos()) as f64
+    }
+    let mean = (1.0 - weight) * steps(smoothed, resolution) + weight * steps(rtt, resolution);
     // α has two decimals: 1e-9 undoes the error of binary fractions before the cut.
     resolution * (mean + 1e-9) as u64
 }

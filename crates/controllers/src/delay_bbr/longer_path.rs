@@ -83,24 +83,25 @@ mod tests {
 
     #[test]
     fn a_delay_that_does_not_change_by_half_of_what_drains_is_the_paths() {
+        fn shows(millis: u64, level: u64, acked_until: u64, draining: &Draining) -> bool {
+            let level = Duration::from_millis(level);
+            let now = Instant::from_millis(1_000 + millis);
+            draining.shows_longer_path(now, level, Duration::from_millis(20), acked_until)
+        }
+
         let draining = Draining {
             began_at: Instant::from_secs(1),
             first_packet: 100,
             level: Duration::from_millis(140),
             gain: 0.5,
         };
-        let shows = |millis: u64, level, acked_until| {
-            let level = Duration::from_millis(level);
-            let now = Instant::from_millis(1_000 + millis);
-            draining.shows_longer_path(now, level, Duration::from_millis(20), acked_until)
-        };
-        assert!(!shows(209, 140, 101), "too early");
-        assert!(!shows(240, 140, 100), "nothing has come back");
+        assert!(!shows(209, 140, 101, &draining), "too early");
+        assert!(!shows(240, 140, 100, &draining), "nothing has come back");
         // 100 ms after the first answer a queue is shorter by 50 ms.
-        assert!(shows(240, 116, 101));
-        assert!(!shows(240, 114, 101));
-        assert!(!shows(240, 166, 101));
+        assert!(shows(240, 116, 101, &draining));
+        assert!(!shows(240, 114, 101, &draining));
+        assert!(!shows(240, 166, 101, &draining));
         // By 210 ms it would be shorter by at least 17.5 ms, which is less than the jitter.
-        assert!(!shows(210, 140, 101));
+        assert!(!shows(210, 140, 101, &draining));
     }
 }

@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn while_media_waits_a_probe_that_found_all_is_followed_by_one_that_asks_for_twice_as_much() {
-        let gains = |need, capacity: DataRate| {
+        fn gains(need: Need, capacity: DataRate) -> (Vec<f64>, f64) {
             let mut cycle = GainCycle {
                 phase: 7,
                 started_at: Instant::ZERO,
@@ -422,7 +422,7 @@ mod tests {
             }
             let megabits = estimate.bits_per_second() as f64 / 1e6;
             (gains, megabits)
-        };
+        }
         let (urgent, found) = gains(Need::Urgent, DataRate::from_megabits_per_second(9));
         assert_eq!(urgent, [1.11, 1.2200000000000002, 1.4400000000000004]);
         assert!((5.8..5.9).contains(&found), "{found}");

@@ -83,11 +83,18 @@ mod tests {
 
     #[test]
     fn there_is_room_elsewhere_if_another_path_in_service_is_idle() {
+        fn is_room(other: PathView, now: Instant, full: PathView) -> bool {
+            is_room_elsewhere(now, PathId(0), &[full, other])
+        }
+
+        fn ready(ready_at: Instant) -> Forecast {
+            Forecast {
+                ready_at,
+                ..Forecast::default()
+            }
+        }
+
         let now = Instant::from_secs(1);
-        let ready = |ready_at| Forecast {
-            ready_at,
-            ..Forecast::default()
-        };
         let idle = PathView {
             id: PathId(1),
             forecast: ready(Instant::from_millis(999)),
@@ -97,8 +104,7 @@ mod tests {
             queued_bytes: 1,
             ..PathView::default()
         };
-        let is_room = |other: PathView| is_room_elsewhere(now, PathId(0), &[full, other]);
-        assert!(is_room(idle));
+        assert!(is_room(idle, now, full));
         assert!(!is_room_elsewhere(now, PathId(1), &[full, idle]), "itself");
         for busy in [
             PathView {
@@ -118,20 +124,20 @@ mod tests {
                 ..idle
             },
         ] {
-            assert!(!is_room(busy), "{busy:?}");
+            assert!(!is_room(busy, now, full), "{busy:?}");
         }
     }
 
     #[test]
     fn three_reports_may_be_lost_before_a_late_repair() {
-        let delay = |deadline_millis, quickest_millis: Option<u64>| {
+        fn delay(deadline_millis: u64, quickest_millis: Option<u64>) -> u64 {
             let mut bbr = DelayBbr::new(&live::PROFILE, &ControllerConfig::default());
             bbr.min_rtt
                 .replace(Duration::from_millis(60), Instant::from_secs(1));
             bbr.deadline = Duration::from_millis(deadline_millis);
             bbr.quickest_rtt = quickest_millis.map(Duration::from_millis);
             bbr.report_delay().as_millis()
-        };
+        }
         assert_eq!(delay(500, None), 20, "a third of the round trip");
         assert_eq!(delay(132, None), 14, "(132 - 60 - 30) / 3");
         assert_eq!(

@@ -163,7 +163,7 @@ impl Rig {
 
 #[test]
 fn eq_12_weighs_the_new_sample_with_alpha() {
-    let congested_from = |profile: &'static Profile, rtt_micros: u64| {
+    fn congested_from(profile: &'static Profile, rtt_micros: u64) -> bool {
         let (mut signal, form) = (DelaySignal::default(), profile.delay_signal);
         signal.on_rtt(0, millis(200), &Noise::default(), form);
         signal.on_rtt(
@@ -173,7 +173,7 @@ fn eq_12_weighs_the_new_sample_with_alpha() {
             form,
         );
         signal.is_congested()
-    };
+    }
     // 0.1 × 200 + 0.9 × r > 240 from r = 244.4 on.
     assert!(!congested_from(&text::PROFILE, 244_400));
     assert!(congested_from(&text::PROFILE, 244_500));
@@ -211,14 +211,14 @@ fn alg_4_needs_the_margin_too_on_short_paths() {
 
 #[test]
 fn alg_3_a_similar_rtt_confirms_the_least_one() {
-    let confirmed = |profile: &Profile, rtt_micros: u64| {
+    fn confirmed(profile: &Profile, rtt_micros: u64) -> bool {
         let mut min_rtt = MinRtt::default();
         min_rtt.on_rtt(Instant::ZERO, millis(80), profile.comparison);
         let rtt = Duration::from_micros(rtt_micros);
         min_rtt.on_rtt(Instant::from_secs(9), rtt, profile.comparison);
         assert_eq!(min_rtt.value, Some(millis(80)));
         !min_rtt.has_expired(Instant::from_secs(11))
-    };
+    }
     // 1.125 × 80 = 90.
     assert!(confirmed(&text::PROFILE, 89_999));
     assert!(!confirmed(&text::PROFILE, 90_000));
@@ -491,8 +491,7 @@ fn losses_without_a_queue_or_a_queue_without_losses_are_no_overflow() {
 
 #[test]
 fn an_answer_that_does_not_help_is_not_repeated_for_long() {
-    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
-    let answers = |rig: &mut Rig, rounds: usize| {
+    fn answers(rig: &mut Rig, rounds: usize) -> usize {
         (0..rounds)
             .filter(|_| {
                 rig.bbr.enter_probe_bw(rig.now);
@@ -501,7 +500,9 @@ fn an_answer_that_does_not_help_is_not_repeated_for_long() {
                 rig.bbr.state() == "Drain"
             })
             .count()
-    };
+    }
+
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
     // The path has become longer and loses packets by itself.
     assert_eq!(answers(&mut rig, 40), 1);
     assert_eq!(answers(&mut rig, 10), 1);

@@ -249,12 +249,15 @@ mod tests {
 
     /// Sends while a cluster is due, over a path that carries `capacity`; returns the result.
     fn probe(prober: &mut Prober, from: u64, mut now: Instant, capacity: f64) -> Option<f64> {
+        fn gap(rate: f64) -> Duration {
+            Duration::from_secs_f64(8_000.0 / rate)
+        }
+
         let mut arrives_at = now;
         let mut number = from;
         while let Some(rate) = prober.rate() {
             let packet = packet(number, now);
             prober.on_sent(now, &packet);
-            let gap = |rate: f64| Duration::from_secs_f64(8_000.0 / rate);
             arrives_at = (arrives_at + gap(capacity)).max(now + gap(capacity));
             prober.on_acked(&AckedPacket {
                 sent: packet,

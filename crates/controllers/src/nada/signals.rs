@@ -96,7 +96,9 @@ pub(super) struct Signals {
 
 impl Default for Signals {
     fn default() -> Self {
-        let meter = || RateMeter::new(OBSERVATION_WINDOW);
+        fn meter() -> RateMeter {
+            RateMeter::new(OBSERVATION_WINDOW)
+        }
         Signals {
             base: BaseDelay::default(),
             delays_millis: [f64::INFINITY; MIN_FILTER],
@@ -173,8 +175,10 @@ impl Signals {
 
     /// Whether there was neither loss nor a queue in the observation window.
     pub(super) fn is_clear(&self, now: Instant) -> bool {
-        let is_recent = |at: Option<Instant>| at.is_some_and(|at| now < at + OBSERVATION_WINDOW);
-        !is_recent(self.lost_at) && !is_recent(self.built_up_at)
+        fn is_recent(at: Option<Instant>, now: Instant) -> bool {
+            at.is_some_and(|at| now < at + OBSERVATION_WINDOW)
+        }
+        !is_recent(self.lost_at, now) && !is_recent(self.built_up_at, now)
     }
 
     /// Restarts the measurements after an outage: earlier arrivals are no evidence on the path.

@@ -158,7 +158,13 @@ mod tests {
 
     #[test]
     fn a_sudden_step_is_the_paths_when_the_delay_is_level_again() {
-        let stepped = |millis| if millis < 1_000 { 20.0 } else { 60.0 };
+        fn far(millis: u64) -> f64 {
+            if millis < 1_000 { 20.0 } else { 220.0 }
+        }
+
+        fn stepped(millis: u64) -> f64 {
+            if millis < 1_000 { 20.0 } else { 60.0 }
+        }
         assert_eq!(step(&floors(1_200, stepped), 1_200, 0, false), None);
         let found = step(&floors(1_260, stepped), 1_260, 0, false);
         assert_eq!(
@@ -170,7 +176,6 @@ mod tests {
         );
         // 40 ms are less than two jitters of 25 ms; 200 ms must be level for six of 50 ms.
         assert_eq!(step(&floors(1_260, stepped), 1_260, 25, false), None);
-        let far = |millis| if millis < 1_000 { 20.0 } else { 220.0 };
         assert_eq!(step(&floors(1_260, far), 1_260, 50, false), None);
         assert!(step(&floors(1_310, far), 1_310, 50, false).is_some());
     }
@@ -186,7 +191,9 @@ mod tests {
 
     #[test]
     fn a_queue_that_filled_is_level_only_if_yielding_was_in_vain() {
-        let filled = |millis: u64| 20.0 + 0.1 * (millis.min(1_400) as f64 - 1_000.0).max(0.0);
+        fn filled(millis: u64) -> f64 {
+            20.0 + 0.1 * (millis.min(1_400) as f64 - 1_000.0).max(0.0)
+        }
         let level = floors(1_950, filled);
         assert_eq!(step(&level, 1_950, 0, false), None);
         let found = step(&level, 1_950, 0, true).expect("half a second is level");

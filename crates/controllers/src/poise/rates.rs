@@ -59,6 +59,10 @@ impl Recent {
 
     /// Returns the rates over the packets sent from `from` on; `None` if they are too few.
     pub(super) fn rates(&self, from: Instant) -> Option<Rates> {
+        fn over(span: Duration, bits: u64) -> f64 {
+            bits as f64 / span.as_secs_f64()
+        }
+
         let begin = self.packets.partition_point(|packet| packet.sent_at < from);
         let mut packets = self.packets.range(begin..);
         let first = packets.next()?;
@@ -66,10 +70,9 @@ impl Recent {
         let last = self.packets.back()?;
         let sent = last.sent_at.saturating_since(first.sent_at);
         let arrived = last.received_at.saturating_since(first.received_at);
-        let over = |span: Duration| bits as f64 / span.as_secs_f64();
         (sent > LEAST_SPAN && !arrived.is_zero()).then(|| Rates {
-            sent: over(sent),
-            arrived: over(arrived),
+            sent: over(sent, bits),
+            arrived: over(arrived, bits),
         })
     }
 }

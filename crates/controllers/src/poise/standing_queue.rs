@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn delay_that_stays_is_a_queue_until_the_base_is_forgotten() {
-        let delay = |millis| if millis < 5_000 { 30.0 } else { 90.0 };
+        fn delay(millis: u64) -> f64 {
+            if millis < 5_000 { 30.0 } else { 90.0 }
+        }
         assert_eq!(measured(6_000, NO_JITTER, delay).millis(), 60.0);
         assert_eq!(
             measured(6_000, Duration::from_millis(50), delay).millis(),

@@ -68,12 +68,15 @@ mod tests {
 
     #[test]
     fn rfc8298_4_1_2_1_autocorrelation_of_the_oldest_to_the_newest() {
+        fn at(age: f64) -> f64 {
+            age - 9.5
+        }
+
         let mut trend = Trend::default();
         for sample in 0..27 {
             trend.on_sample(f64::from(sample));
         }
         // The ring has wrapped: still a ramp, Σ over 19 lags by Σ over 20.
-        let at = |age: f64| age - 9.5;
         let power: f64 = (0..20)
             .map(|age| at(f64::from(age)) * at(f64::from(age)))
             .sum();

@@ -338,6 +338,10 @@ impl CongestionController for ScreamV1 {
 
     /// §4.1.2.3: the send window leaves room for a segment more while the queue is below target.
     fn control(&self) -> ControlParameters {
+        fn bits(rate: f64) -> DataRate {
+            DataRate::from_bits_per_second(rate as u64)
+        }
+
         let is_below_target = self.queue_millis <= self.target.millis;
         let room = if is_below_target {
             self.segment_bytes
@@ -350,7 +354,6 @@ impl CongestionController for ScreamV1 {
             .max(MIN_PACING)
             .max(self.min_rate)
             .max(8.0 * self.segment_bytes);
-        let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         ControlParameters {
             congestion_window: Some((self.congestion_window + room).max(least) as u64),
             pacing_rate: Some(bits(pacing_rate)),

@@ -479,11 +479,14 @@ impl CongestionController for ScreamV2 {
 
     /// Send window: 1.5 to 3 reference windows in flight, the less the longer the queue.
     fn control(&self) -> ControlParameters {
+        fn bits(rate: f64) -> DataRate {
+            DataRate::from_bits_per_second(rate as u64)
+        }
+
         let overhead = MIN_OVERHEAD + (MAX_OVERHEAD - MIN_OVERHEAD) * self.delay.freedom();
         let least = self.min_rate / 8.0 * self.smoothed_rtt.as_secs_f64();
         let window = (self.reference_window * overhead).max(least) as u64;
         let pacing_rate = self.pacing_factor * self.target_rate;
-        let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         ControlParameters {
             congestion_window: Some(window),
             pacing_rate: Some(bits(pacing_rate)),

@@ -25,10 +25,10 @@ fn two_megabits() -> Bed {
 
 #[test]
 fn random_loss_takes_its_share_and_repeats_with_its_seed() {
-    let run = |seed| {
+    fn run(seed: u64) -> Outcome {
         let bed = at_a_fixed_megabit(two_megabits().random_loss(0.1, Seed(seed)));
         bed.run(Instant::from_secs(60)).remove(0)
-    };
+    }
     let outcome = run(1);
     let ratio = outcome.dropped_count as f64 / outcome.sent_count as f64;
     assert!((ratio - 0.1).abs() < 0.01, "{ratio}");

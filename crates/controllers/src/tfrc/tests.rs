@@ -559,12 +559,12 @@ mod bed {
     /// 100 s.
     #[test]
     fn ns2_ten_flows_become_fair_as_they_do_in_ns2() {
-        let jain_at = |until, flows: &[Outcome]| {
+        fn jain_at(until: usize, flows: &[Outcome]) -> f64 {
             let shares = flows
                 .iter()
                 .map(|flow| flow.delivered_between(0, until) as f64);
             jain(&shares.collect::<Vec<f64>>())
-        };
+        }
         let runs: Vec<Vec<Outcome>> = (1..=5).map(|seed| ten_flows("tfrc-ns2", seed)).collect();
         for (until, expected) in [(20, 0.652), (100, 0.936)] {
             let mean = runs.iter().map(|flows| jain_at(until, flows)).sum::<f64>() / 5.0;

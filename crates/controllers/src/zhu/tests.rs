@@ -22,13 +22,15 @@ fn rig(options: &str) -> Rig {
 }
 
 fn view(id: u8, megabits: f64, min_rtt_millis: u64) -> PathView {
-    let rate = |factor: f64| DataRate::from_bits_per_second((megabits * factor * 1e6) as u64);
+    fn rate(factor: f64, megabits: f64) -> DataRate {
+        DataRate::from_bits_per_second((megabits * factor * 1e6) as u64)
+    }
     PathView {
         id: PathId(id),
         state: PathState::Active,
         rtt: PathRtt::constant(Duration::from_millis(min_rtt_millis)),
-        pacing_rate: Some(rate(PROBE_GAIN)),
-        bandwidth: rate(0.8),
+        pacing_rate: Some(rate(PROBE_GAIN, megabits)),
+        bandwidth: rate(0.8, megabits),
         ..PathView::default()
     }
 }

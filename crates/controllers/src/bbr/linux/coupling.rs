@@ -84,7 +84,9 @@ impl Coupling {
     }
 
     fn compare<'a>(&mut self, own: &Own, others: impl Iterator<Item = &'a PathView> + Clone) {
-        let bits = |rate: DataRate| rate.bits_per_second() as f64;
+        fn bits(rate: DataRate) -> f64 {
+            rate.bits_per_second() as f64
+        }
         let estimate = bits(own.estimate);
         let estimates = others.clone().map(|view| bits(view.bandwidth));
         let sharing = 1 + estimates
@@ -252,14 +254,19 @@ mod tests {
     }
 
     fn outcomes(build: fn(&ControllerConfig) -> Box<dyn CongestionController>) -> Vec<Outcome> {
+        fn flow(
+            bed: Bed,
+            build: &fn(&ControllerConfig) -> Box<dyn CongestionController + 'static>,
+            config: &ControllerConfig,
+        ) -> Bed {
+            let loss = LossDetection::PerPacket;
+            let to = Instant::from_secs(30);
+            bed.flow(build(config), Source::Greedy, loss, Instant::ZERO, to)
+        }
+
         let config = ControllerConfig {
             max_packet_bytes: PACKET_BYTES,
             ..ControllerConfig::default()
-        };
-        let flow = |bed: Bed| {
-            let loss = LossDetection::PerPacket;
-            let to = Instant::from_secs(30);
-            bed.flow(build(&config), Source::Greedy, loss, Instant::ZERO, to)
         };
         let outage = link(80, 1.0)
             .then(Instant::from_secs(8), DataRate::ZERO)
@@ -268,9 +275,9 @@ mod tests {
                 DataRate::from_megabits_per_second(4),
             );
         let beds = [
-            flow(flow(t1(1.0))),
-            flow(t1(1.0).random_loss(0.01, Seed(7))),
-            flow(Bed::new(outage)),
+            flow(flow(t1(1.0), &build, &config), &build, &config),
+            flow(t1(1.0).random_loss(0.01, Seed(7)), &build, &config),
+            flow(Bed::new(outage), &build, &config),
         ];
         beds.into_iter().flat_map(|bed| bed.run_secs(30)).collect()
     }

@@ -83,8 +83,11 @@ fn close(rate: DataRate, expected: DataRate) -> bool {
 
 #[test]
 fn before_a_round_trip_time_the_initial_window_goes_in_100_ms_times_the_high_gain() {
+    fn a_window_in(span: Duration) -> DataRate {
+        DataRate::from_bytes_per(32 * 1_460, span)
+    }
+
     let rig = Rig::start(Settings::default());
-    let a_window_in = |span| DataRate::from_bytes_per(32 * 1_460, span);
     let expected = a_window_in(Duration::from_millis(100)).mul_f64(2.885);
     assert!(close(rig.pacing_rate(), expected), "{}", rig.pacing_rate());
     assert_eq!(rig.window(), 32 * 1_460);
@@ -179,15 +182,16 @@ fn startup_goes_on_while_rounds_are_app_limited() {
 
 #[test]
 fn app_limited_samples_raise_the_bandwidth_only() {
+    fn packets(rig: &Rig) -> u64 {
+        let rate = rig.controller.bandwidth.max();
+        rate.bytes_in(RTT).div_ceil(PACKET)
+    }
+
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
     rig.is_app_limited = true;
     for _ in 0..9 {
         rig.go_round(20);
     }
-    let packets = |rig: &Rig| {
-        let rate = rig.controller.bandwidth.max();
-        rate.bytes_in(RTT).div_ceil(PACKET)
-    };
     assert_eq!(packets(&rig), 100);
     rig.go_round(150);
     assert_eq!(packets(&rig), 150);

@@ -67,8 +67,11 @@ fn first_feedback_sets_the_window_that_the_rate_needs() {
 
 #[test]
 fn queue_delay_average_is_slow_to_rise_and_fast_to_fall() {
+    fn at(report: u64) -> Instant {
+        Instant::from_millis(30 * report)
+    }
+
     let mut delay = DelaySignal::default();
-    let at = |report: u64| Instant::from_millis(30 * report);
     for (report, least, average) in [
         (0, 40.0, 0.0),
         // A report's delay counts if the last one's was no lower.
@@ -346,17 +349,18 @@ fn property_t4_a_halving_is_over_within_a_second() {
 /// Returns the marks per round trip between the 20th and the 60th second, by a queue that marks
 /// from 5 ms on, and the flow's other measures.
 fn under_l4s(source: Source) -> (f64, Measures) {
+    fn run(seconds: u64, config: &ControllerConfig, source: Source) -> testing::Outcome {
+        let threshold_bytes = CAPACITY.bytes_in(Duration::from_millis(5));
+        let bed = Bed::new(ten_megabits(250)).marking_above(threshold_bytes);
+        let bed = with_flows(bed, config, &[(named(source), source, 0)], seconds);
+        bed.run(Instant::from_secs(seconds)).remove(0)
+    }
+
     let config = ControllerConfig {
         is_ecn_capable: true,
         ..bed_config(1)
     };
-    let run = |seconds| {
-        let threshold_bytes = CAPACITY.bytes_in(Duration::from_millis(5));
-        let bed = Bed::new(ten_megabits(250)).marking_above(threshold_bytes);
-        let bed = with_flows(bed, &config, &[(named(source), source, 0)], seconds);
-        bed.run(Instant::from_secs(seconds)).remove(0)
-    };
-    let (start, whole) = (run(20), run(60));
+    let (start, whole) = (run(20, &config, source), run(60, &config, source));
     let measures = Measures::of(&whole, 20, 60);
     let rtt_count = 40_000.0 / (50.0 + measures.queue_millis);
     let marked_count = (whole.marked_count - start.marked_count) as f64;
