@@ -89,18 +89,19 @@ impl Block {
 }
 
 fn measure_block(k: usize, m: usize) {
-    let mut block = Block::new(k, m);
-    let gigabits = (k * SYMBOL_BYTES * 8) as f64;
-    let encoding = measure(|| block.encode());
-    let decoding = |lost: usize| {
+    fn decoding(lost: usize, block: &Block, k: usize) -> f64 {
         let mut decoder = Decoder::new();
         let mut first = 0;
         measure(|| {
             block.decode(&mut decoder, first, lost);
             first += k as u64;
         })
-    };
-    let (intact, repaired) = (decoding(0), decoding(m));
+    }
+
+    let mut block = Block::new(k, m);
+    let gigabits = (k * SYMBOL_BYTES * 8) as f64;
+    let encoding = measure(|| block.encode());
+    let (intact, repaired) = (decoding(0, &block, k), decoding(m, &block, k));
     println!(
         "k {k:>3}, m {m:>2}: encode {:>6.2} Gbit/s, decode {:>6.2}, without losses {:>6.1}",
         gigabits / encoding,

@@ -144,7 +144,9 @@ mod tests {
 
     #[test]
     fn without_a_queue_a_packet_in_flight_has_its_age_behind_it() {
-        let arrives_in = |age| forecast().arrival_in_flight(ms(age), 50_000);
+        fn arrives_in(age: u64) -> Duration {
+            forecast().arrival_in_flight(ms(age), 50_000)
+        }
         assert_eq!([arrives_in(10), arrives_in(40)], [ms(20), ms(0)]);
     }
 

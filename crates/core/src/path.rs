@@ -565,8 +565,7 @@ mod tests {
 
     #[test]
     fn media_comes_late_a_sixteenth_before_its_deadline_and_a_retransmission_after_it() {
-        let due_at = Instant::from_millis(1_000);
-        let late = |reason, deadline, millis| {
+        fn late(reason: SendReason, deadline: Option<Instant>, millis: u64) -> bool {
             let packet = PacketView {
                 frame: FrameId(0),
                 fragment: 0,
@@ -583,7 +582,9 @@ mod tests {
                 &packet,
                 Duration::from_millis(320),
             )
-        };
+        }
+
+        let due_at = Instant::from_millis(1_000);
         for reason in [SendReason::New, SendReason::Repair] {
             assert!(!late(reason, Some(due_at), 980));
             assert!(late(reason, Some(due_at), 981));

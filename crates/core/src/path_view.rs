@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn weight_divides_costs_and_multiplies_rates() {
-        let cost = |weight| {
+        fn cost(weight: f64) -> u64 {
             let view = PathView {
                 weight,
                 ..PathView::default()
@@ -296,7 +296,7 @@ mod tests {
             let rate = view.preferred_rate(DataRate::from_bits_per_second(90));
             assert_eq!(rate.bits_per_second(), (90.0 * view.preference()) as u64);
             view.preferred(Duration::from_millis(90)).as_millis()
-        };
+        }
         assert_eq!([cost(1.0), cost(3.0), cost(0.5)], [90, 30, 180]);
         for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(cost(weight), 90);

@@ -44,7 +44,9 @@ mod tests {
 
     #[test]
     fn the_interval_is_the_floor_for_six_seconds_and_then_grows_with_the_silence() {
-        let after = |silent_for| interval(MIN_INTERVAL, silent_for);
+        fn after(silent_for: Duration) -> Duration {
+            interval(MIN_INTERVAL, silent_for)
+        }
         assert_eq!(after(Duration::ZERO), ms(100));
         assert_eq!(after(ms(6_400)), ms(100));
         assert_eq!(after(ms(64_000)), ms(1_000));

@@ -189,10 +189,12 @@ mod tests {
 
     #[test]
     fn packets_held_for_half_of_the_deadline_count_as_short_and_for_a_quarter_as_ample() {
-        let held = |millis| Unmetered {
-            queueing_delay: Duration::from_millis(millis),
-            ..unmetered(2_000, 0)
-        };
+        fn held(millis: u64) -> Unmetered {
+            Unmetered {
+                queueing_delay: Duration::from_millis(millis),
+                ..unmetered(2_000, 0)
+            }
+        }
         let mut standby = Standby::new();
         assert!(after(&mut standby, 0, 1_000, held(250)));
         assert!(!after(&mut standby, 1_010, 100, held(251)));
@@ -211,16 +213,20 @@ mod tests {
 
     #[test]
     fn bandwidth_is_wanted_up_to_a_quarter_above_the_need_and_only_while_metered_paths_help() {
-        let mut standby = Standby::new();
-        let mut is_wanted = |is_in_reserve, seen| {
+        fn is_wanted(is_in_reserve: bool, seen: Unmetered, standby: &mut Standby) -> bool {
             standby.is_in_reserve = is_in_reserve;
             standby.update(Instant::ZERO, NEEDED, DEADLINE, &seen);
             standby.is_bandwidth_wanted()
-        };
-        assert!(is_wanted(false, unmetered(1_249, 0)));
-        assert!(!is_wanted(false, unmetered(1_250, 0)));
-        assert!(!is_wanted(false, unmetered(1_250, 1_000_000)), "time is");
-        assert!(!is_wanted(true, unmetered(999, 0)));
+        }
+
+        let mut standby = Standby::new();
+        assert!(is_wanted(false, unmetered(1_249, 0), &mut standby));
+        assert!(!is_wanted(false, unmetered(1_250, 0), &mut standby));
+        assert!(
+            !is_wanted(false, unmetered(1_250, 1_000_000), &mut standby),
+            "time is"
+        );
+        assert!(!is_wanted(true, unmetered(999, 0), &mut standby));
     }
 
     #[test]

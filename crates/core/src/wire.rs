@@ -504,12 +504,14 @@ mod tests {
 
     #[test]
     fn the_only_fragment_of_a_frame_saves_three_bytes() {
-        let header = |ends_frame| FragmentHeader {
-            frame: FrameId(5_000),
-            offset: 0,
-            ends_frame,
-            importance: Importance::Reference,
-        };
+        fn header(ends_frame: bool) -> FragmentHeader {
+            FragmentHeader {
+                frame: FrameId(5_000),
+                offset: 0,
+                ends_frame,
+                importance: Importance::Reference,
+            }
+        }
         let one = written(header(true), None, b"media");
         let two = written(header(false), None, b"media");
         // Kind, type, frame number, capture time, payload.

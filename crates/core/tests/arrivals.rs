@@ -51,6 +51,12 @@ fn computes(file: &Path) -> bool {
 
 #[test]
 fn only_the_forecast_computes_an_arrival() {
+    fn is_other(file: &Path, source: &Path) -> bool {
+        OTHERS
+            .iter()
+            .any(|(name, _)| file.starts_with(source.join(name)))
+    }
+
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = root.join("src");
     let mut files = Vec::new();
@@ -58,14 +64,9 @@ fn only_the_forecast_computes_an_arrival() {
     let schedulers = root.parent().unwrap().join("schedulers/src");
     // Ours; that of streams is the default.
     files.extend(["earliest_completion.rs", "anabranch.rs"].map(|name| schedulers.join(name)));
-    let is_other = |file: &PathBuf| {
-        OTHERS
-            .iter()
-            .any(|(name, _)| file.starts_with(source.join(name)))
-    };
     let mut computing: Vec<PathBuf> = files
         .into_iter()
-        .filter(|file| !is_other(file) && computes(file))
+        .filter(|file| !is_other(file, &source) && computes(file))
         .collect();
     computing.sort();
     let mut places = PLACES.map(|place| source.join(place));

@@ -53,10 +53,17 @@ fn are_in_order(frames: &[(Instant, ReceivedFrame)]) -> bool {
 
 #[test]
 fn frames_cross_each_other_over_paths_that_lose() {
-    let lossy = |delay| TestPath {
-        loss: 0.02,
-        ..TestPath::new(8, delay)
-    };
+    fn is_whole(frame: &ReceivedFrame, least: usize, span: usize) -> bool {
+        let expected = least + frame.id.0 as usize % span;
+        frame.bytes.len() == expected && frame.bytes.iter().all(|byte| *byte == expected as u8)
+    }
+
+    fn lossy(delay: u64) -> TestPath {
+        TestPath {
+            loss: 0.02,
+            ..TestPath::new(8, delay)
+        }
+    }
     let mut network = network(vec![lossy(20), lossy(40)]);
     for index in 0..1_000 {
         send_both(&mut network, [1_000 + index % 900, 600 + index % 1_500]);
@@ -67,10 +74,6 @@ fn frames_cross_each_other_over_paths_that_lose() {
     assert!(there.len() >= 999, "{} of 1,000 there", there.len());
     assert!(back.len() >= 999, "{} of 1,000 back", back.len());
     assert!(are_in_order(there) && are_in_order(back));
-    let is_whole = |frame: &ReceivedFrame, least: usize, span: usize| {
-        let expected = least + frame.id.0 as usize % span;
-        frame.bytes.len() == expected && frame.bytes.iter().all(|byte| *byte == expected as u8)
-    };
     assert!(there.iter().all(|(_, frame)| is_whole(frame, 1_000, 900)));
     assert!(back.iter().all(|(_, frame)| is_whole(frame, 600, 1_500)));
     for end in [&mut network.sender, &mut network.receiver] {

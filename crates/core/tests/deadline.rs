@@ -12,6 +12,10 @@ const ONE_WAY_DELAY: Duration = Duration::from_millis(29);
 /// Sends a frame of 60 kB, for which a path of 1 Mbit/s takes half a second. Returns when its first
 /// and last packet leave, in milliseconds after its capture, and whether it arrives whole.
 fn departures() -> (f64, f64, bool) {
+    fn after(at: Option<&Instant>, captured_at: Instant) -> f64 {
+        (*at.unwrap() - captured_at).as_millis_f64()
+    }
+
     let rate = DataRate::from_megabits_per_second(1);
     let config = Config {
         controller: support::controller("fixed"),
@@ -42,7 +46,6 @@ fn departures() -> (f64, f64, bool) {
         .map(|(at, _)| *at)
         .filter(|at| *at >= captured_at)
         .collect();
-    let after = |at: Option<&Instant>| (*at.unwrap() - captured_at).as_millis_f64();
     let is_whole = network.received.len() == 11;
     assert_eq!(
         network
@@ -52,8 +55,8 @@ fn departures() -> (f64, f64, bool) {
         !is_whole
     );
     (
-        after(departures.first()),
-        after(departures.last()),
+        after(departures.first(), captured_at),
+        after(departures.last(), captured_at),
         is_whole,
     )
 }
@@ -103,13 +106,16 @@ fn stopped_for_20_s() -> (Network, Instant) {
 
 #[test]
 fn frames_that_are_handed_over_after_their_deadline_are_given_up_at_once() {
+    fn is_late(captured_at: Instant, deadline: Duration, resumed_at: Instant) -> bool {
+        captured_at > Instant::from_secs(2) && captured_at + deadline < resumed_at
+    }
+
     let (network, resumed_at) = stopped_for_20_s();
     let deadline = MediaConfig::default().deadline;
-    let is_late = |captured_at: Instant| {
-        captured_at > Instant::from_secs(2) && captured_at + deadline < resumed_at
-    };
     let frames = network.received.iter().map(|(_, frame)| frame);
-    let late: Vec<_> = frames.filter(|frame| is_late(frame.captured_at)).collect();
+    let late: Vec<_> = frames
+        .filter(|frame| is_late(frame.captured_at, deadline, resumed_at))
+        .collect();
     // Frames that are in time may need the last key frame.
     assert!(late.len() <= 1 && late.iter().all(|frame| frame.importance.is_key()));
     let counters = network.sender.counters();

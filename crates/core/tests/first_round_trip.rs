@@ -44,15 +44,16 @@ fn no_frame_waits_for_a_path_of_600_ms_to_answer() {
 
 #[test]
 fn a_source_that_follows_begins_with_the_initial_window() {
+    fn sent_before_an_answer(config: Config) -> u64 {
+        let mut network = Network::new(config, vec![TestPath::new(8, 300)]);
+        stream(&mut network, 15);
+        network.sent_on[0]
+    }
+
     let mut following = config(1_000);
     following.media.source = SourceLimits::Adaptive {
         min: DataRate::from_kilobits_per_second(300),
         max: DataRate::from_megabits_per_second(8),
-    };
-    let sent_before_an_answer = |config| {
-        let mut network = Network::new(config, vec![TestPath::new(8, 300)]);
-        stream(&mut network, 15);
-        network.sent_on[0]
     };
     // 10 packets at once, and 400 kbit/s for 600 ms.
     let following = sent_before_an_answer(following);
@@ -63,6 +64,12 @@ fn a_source_that_follows_begins_with_the_initial_window() {
 
 #[test]
 fn a_slow_path_gets_too_much_for_two_round_trips_at_most() {
+    fn sent_in(network: &Network, from: u64, to: u64) -> u64 {
+        let span = Instant::from_millis(from)..Instant::from_millis(to);
+        let sent = network.sent.iter().filter(|(at, _)| span.contains(at));
+        sent.map(|(_, bytes)| bytes * 8).sum::<u64>() / (to - from)
+    }
+
     let slow = TestPath {
         queue: Duration::from_millis(200),
         ..TestPath::new(1, 20)
@@ -70,11 +77,6 @@ fn a_slow_path_gets_too_much_for_two_round_trips_at_most() {
     // A round trip is 40 ms without a queue, and 240 ms with a full one.
     let mut network = Network::new(config(500), vec![slow]);
     stream(&mut network, 50);
-    let sent_in = |network: &Network, from, to| {
-        let span = Instant::from_millis(from)..Instant::from_millis(to);
-        let sent = network.sent.iter().filter(|(at, _)| span.contains(at));
-        sent.map(|(_, bytes)| bytes * 8).sum::<u64>() / (to - from)
-    };
     let end = sent_in(&network, 400, 500);
     assert!(end < 1_500, "{end}");
     let after = sent_in(&network, 500, 1_500);
@@ -148,6 +150,10 @@ fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
 /// Before the second group of pictures begins, the length of groups is unknown.
 #[test]
 fn the_first_group_ends_so_that_the_second_one_finds_room() {
+    fn decodable_from(key: u64, whole: &[u64]) -> usize {
+        (key..key + 50).take_while(|id| whole.contains(id)).count()
+    }
+
     let path = TestPath {
         queue: Duration::from_millis(60),
         ..TestPath::new(3, 30)
@@ -161,25 +167,29 @@ fn the_first_group_ends_so_that_the_second_one_finds_room() {
     finish(&mut network);
     let received = network.received.iter();
     let whole: Vec<u64> = received.map(|(_, frame)| frame.id.0).collect();
-    let decodable_from = |key: u64| (key..key + 50).take_while(|id| whole.contains(id)).count();
-    let (first, second) = (decodable_from(0), decodable_from(50));
+    let (first, second) = (decodable_from(0, &whole), decodable_from(50, &whole));
     assert!(first >= 30 && second >= 30, "{first} and {second}");
 }
 
 /// Returns the delays of the last half second of an earlier session, at 2.5 Mbit/s, over two paths
 /// of 3 Mbit/s, which began with this rate; and those of the two seconds after.
 fn delays_after_an_earlier_session(initial_rate: Option<DataRate>) -> Vec<Duration> {
-    let path = |delay| TestPath {
-        queue: Duration::from_millis(160),
-        initial_rate,
-        ..TestPath::new(3, delay)
-    };
+    fn frames(frame: u64) -> Instant {
+        Instant::from_millis(500 + frame * 40)
+    }
+
+    fn path(delay: u64, initial_rate: Option<DataRate>) -> TestPath {
+        TestPath {
+            queue: Duration::from_millis(160),
+            initial_rate,
+            ..TestPath::new(3, delay)
+        }
+    }
     let mut network = Network::new(config(500), Vec::new());
     network.run_until(Instant::from_millis(1_000));
     [30, 50]
         .into_iter()
-        .for_each(|delay| network.add_path(path(delay)));
-    let frames = |frame: u64| Instant::from_millis(500 + frame * 40);
+        .for_each(|delay| network.add_path(path(delay, initial_rate)));
     let mut before = MediaSession::new(config(500), Seed(4), frames(0)).unwrap();
     for frame in 0..13 {
         let sent = Frame {

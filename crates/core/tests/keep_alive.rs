@@ -15,13 +15,14 @@ fn run_for(network: &mut Network, span: Duration) {
 /// NATs commonly forget a mapping after 30 s, and a receiver gives up a sender after 60 s.
 #[test]
 fn a_single_idle_path_is_asked_every_15_seconds() {
+    fn count(network: &Network) -> u64 {
+        let counters = network.receiver.path_counters(ONLY).unwrap();
+        counters.received_packets
+    }
+
     let mut network = Network::new(support::usual(), vec![TestPath::new(4, 20)]);
     network.stream_until(Instant::from_secs(2));
     run_for(&mut network, Duration::from_secs(3));
-    let count = |network: &Network| {
-        let counters = network.receiver.path_counters(ONLY).unwrap();
-        counters.received_packets
-    };
     let before = count(&network);
     run_for(&mut network, Duration::from_secs(60));
     let heard = count(&network) - before;
@@ -83,7 +84,7 @@ fn a_path_that_dies_while_idle_is_noticed() {
 /// silence.
 #[test]
 fn idle_probes_cost_no_controller_its_rate() {
-    let megabits = |controller: &str, idle: Duration| {
+    fn megabits(controller: &str, idle: Duration) -> f64 {
         let source = SourceLimits::Adaptive {
             min: DataRate::from_kilobits_per_second(300),
             max: DataRate::from_kilobits_per_second(3_000),
@@ -101,7 +102,7 @@ fn idle_probes_cost_no_controller_its_rate() {
         run_for(&mut network, idle);
         network.stream_until(network.now + Duration::from_secs(12));
         network.sender.target_bitrate().bits_per_second() as f64 / 1e6
-    };
+    }
     for controller in ["gcc", "gcc-kalman", "nada", "scream", "tfrc", "live-bbr"] {
         let at_once = megabits(controller, Duration::ZERO);
         let later = megabits(controller, Duration::from_secs(20));

@@ -116,13 +116,13 @@ fn nothing_is_sent_twice_where_nothing_is_lost() {
 
 #[test]
 fn the_only_path_carries_media_while_nothing_comes_back_for_up_to_a_second() {
-    let in_time = |silent_until| {
+    fn in_time(silent_until: Instant) -> usize {
         let path = TestPath {
             outage_back: Some((Instant::from_millis(200), silent_until)),
             ..TestPath::new(6, 30)
         };
         stream_over(SenderRules::ALL, path, 400).0
-    };
+    }
     assert_eq!(in_time(Instant::from_millis(700)), 400);
     // By 1.2 s, 240 frames have been sent.
     let until_out = in_time(Instant::from_secs(3));

@@ -1,7 +1,7 @@
 //! Two fast paths, one of them metered: the additional bytes needed to avoid the metered one, and
 //! the frames that come late.
 
-use anabranch_core::{Config, MediaConfig, PathId, PathOptions, SourceLimits};
+use anabranch_core::{Config, Media, MediaConfig, PathId, PathOptions, Session, SourceLimits};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::support::{self, Network, TestPath};
@@ -93,8 +93,10 @@ fn a_path_is_never_sent_on_faster_than_allowed() {
 }
 
 fn padding_bytes(network: &Network) -> u64 {
-    let of = |path| network.sender.path_counters(path).unwrap().padding_bytes;
-    of(PathId(0)) + of(PathId(1))
+    fn of(path: PathId, sender: &Session<Media>) -> u64 {
+        sender.path_counters(path).unwrap().padding_bytes
+    }
+    of(PathId(0), &network.sender) + of(PathId(1), &network.sender)
 }
 
 #[test]
@@ -121,6 +123,11 @@ fn padding_after_an_outage_is_bounded() {
 
 #[test]
 fn a_path_that_was_too_narrow_takes_all_again_with_little_padding() {
+    fn sent(network: &Network) -> u64 {
+        let counters = network.sender.path_counters(PathId(1));
+        counters.unwrap().sent_bytes
+    }
+
     let mut found_with = 0;
     for source in [FIXED, AT_ITS_MOST] {
         for rate in [100, 300] {
@@ -130,10 +137,6 @@ fn a_path_that_was_too_narrow_takes_all_again_with_little_padding() {
                 network.paths[0].rate = DataRate::from_kilobits_per_second(2_200);
                 // It is relieved before its controller has learnt how narrow it is: that takes a
                 // second try.
-                let sent = |network: &Network| {
-                    let counters = network.sender.path_counters(PathId(1));
-                    counters.unwrap().sent_bytes
-                };
                 let before_narrow = sent(&network);
                 stream(&mut network, 6);
                 let on_metered_when_narrow = sent(&network) - before_narrow;

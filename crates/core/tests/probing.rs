@@ -130,7 +130,7 @@ fn bandwidth_that_comes_back_is_found_within_seconds() {
 
 #[test]
 fn a_path_with_a_cap_is_padded_only_if_it_is_alone() {
-    let padding_on_capped = |count: usize| {
+    fn padding_on_capped(count: usize) -> u64 {
         let capped = TestPath {
             is_capped: true,
             ..TestPath::new(2, 30)
@@ -144,7 +144,7 @@ fn a_path_with_a_cap_is_padded_only_if_it_is_alone() {
             .path_counters(PathId(0))
             .unwrap()
             .padding_bytes
-    };
+    }
     assert_eq!(padding_on_capped(2), 0);
     assert!(padding_on_capped(1) > 0);
 }

@@ -55,7 +55,9 @@ fn network(outage_millis: u64) -> Network {
 /// Returns the first path's view every 40 ms of a second and a half from the fifth on. Each comes
 /// with the time of the last acknowledgement, to the millisecond.
 fn views(network: &mut Network) -> Vec<(PathView, Instant)> {
-    let acked = |network: &Network| network.sender.path_counters(FIRST).unwrap().acked_packets;
+    fn acked(network: &Network) -> u64 {
+        network.sender.path_counters(FIRST).unwrap().acked_packets
+    }
     let (mut views, mut acked_at) = (Vec::new(), network.now);
     while network.now < at(6_500) {
         let interval = Duration::from_millis(40);
@@ -127,14 +129,20 @@ fn rfc9002_7_6_a_silence_that_is_shorter_halves_the_window_once() {
 
 #[test]
 fn a_path_that_cannot_be_sent_on_is_out_at_once_and_back_when_it_answers() {
+    fn sent(network: &Network) -> u64 {
+        network.sender.path_counters(FIRST).unwrap().sent_packets
+    }
+
+    fn state(network: &mut Network) -> PathState {
+        network.sender.paths(network.now)[0].state
+    }
+
     let mut network = network(200);
     // All acknowledgements from before the outage have arrived.
     network.stream_until(at(5_060));
-    let state = |network: &mut Network| network.sender.paths(network.now)[0].state;
     assert_eq!(state(&mut network), PathState::Active);
     network.sender.suspend_path(network.now, FIRST);
     assert_eq!(state(&mut network), PathState::Out);
-    let sent = |network: &Network| network.sender.path_counters(FIRST).unwrap().sent_packets;
     let before = sent(&network);
     network.stream_until(at(5_150));
     assert_eq!(sent(&network) - before, 1, "a challenge");

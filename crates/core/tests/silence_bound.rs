@@ -87,21 +87,26 @@ fn busiest(left: &Sent, from: Instant, until: Instant) -> (u64, Instant) {
 
 /// Checks the bound after the last sign of life. Returns what exceeds it.
 fn check_bound<C: Load>(network: &Network<C>, name: &str) -> Result<(), String> {
+    fn reasons(
+        reason: &SendReason,
+        worst_at: Instant,
+        network_left: &[(Instant, u64, SendReason)],
+    ) -> usize {
+        let sent = network_left.iter();
+        sent.filter(|sent| sent.0 >= worst_at && sent.2 == *reason)
+            .filter(|sent| sent.0 < worst_at + SPAN)
+            .count()
+    }
+
     let heard_at = network.heard_at;
     let since = heard_at.saturating_sub(Duration::from_secs(2));
     let (before, _) = busiest(&network.left, since, heard_at.saturating_sub(SPAN));
     let (after, worst_at) = busiest(&network.left, heard_at, NEVER);
     let path_count = network.paths.len() as u64;
     let bound = before * 5 / 4 + path_count * QUESTION_BYTES + PACKET_BYTES;
-    let reasons = |reason: &SendReason| {
-        let sent = network.left.iter();
-        sent.filter(|sent| sent.0 >= worst_at && sent.2 == *reason)
-            .filter(|sent| sent.0 < worst_at + SPAN)
-            .count()
-    };
     let reasons: Vec<_> = SendReason::ALL
         .iter()
-        .map(|one| (one.name(), reasons(one)))
+        .map(|one| (one.name(), reasons(one, worst_at, &network.left)))
         .filter(|one| one.1 > 0)
         .collect();
     if after <= bound {
@@ -114,7 +119,9 @@ fn check_bound<C: Load>(network: &Network<C>, name: &str) -> Result<(), String> 
 }
 
 fn assert_questions_only<C: Load>(network: &Network<C>, since: Instant, name: &str) {
-    let is_question = |reason| matches!(reason, SendReason::PathChallenge | SendReason::Control);
+    fn is_question(reason: SendReason) -> bool {
+        matches!(reason, SendReason::PathChallenge | SendReason::Control)
+    }
     let later = network.left.iter().filter(|sent| sent.0 >= since);
     for (left_at, _, reason) in later {
         assert!(is_question(*reason), "{name}: {reason} at {left_at}");

@@ -406,6 +406,10 @@ fn take_in<C: Content>(bytes: &[u8]) -> (u64, Option<Event>) {
 
 #[test]
 fn packets_of_the_other_kind_are_malformed() {
+    fn received(event: Option<Event>) -> bool {
+        matches!(event, Some(Event::FrameReceived(_)))
+    }
+
     let mut media = session::<Media>();
     let frame = Frame {
         bytes: pattern(10).into(),
@@ -419,7 +423,6 @@ fn packets_of_the_other_kind_are_malformed() {
     stream.write(Instant::ZERO, &pattern(10)).unwrap();
     let of_stream = sent_by(&mut stream);
 
-    let received = |event| matches!(event, Some(Event::FrameReceived(_)));
     let (malformed, event) = take_in::<Media>(&of_media);
     assert_eq!((malformed, received(event)), (0, true));
     assert_eq!(take_in::<Stream>(&of_media), (1, None));
@@ -448,6 +451,13 @@ fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
 /// The retransmission timer alone would wait for up to a minute more.
 #[test]
 fn a_stream_goes_on_soon_after_a_long_outage_of_its_only_path() {
+    fn run_until(network: &mut Network, end: Instant, rest: &mut &[u8]) {
+        while network.now < end {
+            *rest = &rest[network.sender.write(network.now, rest).unwrap()..];
+            network.run_until(network.now + Duration::from_millis(10));
+        }
+    }
+
     for (outage, is_of_way_back) in [(5, false), (20, true), (60, false), (300, false)] {
         let mut config = config(LossDetection::TcpSack, "cubic");
         config.stream.silence_question_interval = Some(Duration::from_secs(1));
@@ -462,23 +472,21 @@ fn a_stream_goes_on_soon_after_a_long_outage_of_its_only_path() {
         let mut network = Network::of_stream(config, path);
         let data = pattern(3_000_000);
         let mut rest = &data[..];
-        let mut run_until = |network: &mut Network, end: Instant| {
-            while network.now < end {
-                rest = &rest[network.sender.write(network.now, rest).unwrap()..];
-                network.run_until(network.now + Duration::from_millis(10));
-            }
-        };
-        run_until(&mut network, back_at);
+        run_until(&mut network, back_at, &mut rest);
         let (sent, arrived) = (network.sent.len(), network.stream.len());
         let late = Instant::from_secs(4);
         let during = network.sent.iter().filter(|(at, _)| *at > late);
         let bytes: u64 = during.map(|(_, bytes)| bytes).sum();
         assert!(bytes < 150 * outage + 10_000, "{bytes} B in {outage} s");
-        run_until(&mut network, back_at + Duration::from_millis(1_300));
+        run_until(
+            &mut network,
+            back_at + Duration::from_millis(1_300),
+            &mut rest,
+        );
         assert!(network.stream.len() > arrived || is_of_way_back);
         let count = network.sent.len() - sent;
         assert!(count > 20, "{count} packets after {outage} s");
-        run_until(&mut network, back_at + Duration::from_secs(30));
+        run_until(&mut network, back_at + Duration::from_secs(30), &mut rest);
         assert!(network.stream == data);
     }
 }

@@ -34,9 +34,12 @@ fn bytes_at(offset: u64, length: usize) -> Vec<u8> {
 }
 
 fn change(rng: &mut Rng, network: &mut Network<Stream>) {
+    fn millis(rng: &mut Rng, low: u64, high: u64) -> Duration {
+        Duration::from_millis(low + rng.below(high - low))
+    }
+
     let now = network.now;
     let index = rng.below(network.paths.len() as u64) as usize;
-    let millis = |rng: &mut Rng, low, high| Duration::from_millis(low + rng.below(high - low));
     match rng.below(12) {
         0 => network.paths[index].outage = Some((now, now + millis(rng, 50, 3_000))),
         1 => network.paths[index].outage_back = Some((now, now + millis(rng, 50, 1_000))),

@@ -75,7 +75,9 @@ fn segments_grow_to_each_path_mtu() {
 
 #[test]
 fn a_search_that_fails_costs_a_transfer_nothing() {
-    let taken = |mtu| transferred(&mut network(vec![with_mtu(mtu, 0)]), 2_000_000);
+    fn taken(mtu: u64) -> Duration {
+        transferred(&mut network(vec![with_mtu(mtu, 0)]), 2_000_000)
+    }
     let (refusing, without) = (taken(1_228), {
         let config = Config {
             mtu: None,
@@ -162,6 +164,10 @@ fn a_search_needs_reports_about_packets() {
 /// Messages of any length up to the longest, as many as fit, over paths whose MTU changes: each
 /// arrives once and whole.
 fn messages_arrive_whole(seed: u64) {
+    fn read(network: &mut Network<Stream>, received: &mut Vec<Vec<u8>>) {
+        received.extend(core::iter::from_fn(|| network.receiver.read_bytes()).map(Vec::from));
+    }
+
     let rng = &mut Seed(seed).rng();
     let mut config = config();
     config.stream.carries_messages = true;
@@ -177,9 +183,6 @@ fn messages_arrive_whole(seed: u64) {
     network.checks_invariants = true;
     network.is_reading = false;
     let (mut sent, mut received) = (Vec::new(), Vec::new());
-    let mut read = |network: &mut Network<Stream>| {
-        received.extend(core::iter::from_fn(|| network.receiver.read_bytes()).map(Vec::from));
-    };
     while sent.len() < 1_500 {
         change_mtus(&mut network, rng);
         for _ in 0..rng.below(200) {
@@ -190,10 +193,10 @@ fn messages_arrive_whole(seed: u64) {
             sent.push(message);
         }
         network.run_until(network.now + Duration::from_millis(rng.below(300)));
-        read(&mut network);
+        read(&mut network, &mut received);
     }
     network.run_until(network.now + Duration::from_secs(100));
-    read(&mut network);
+    read(&mut network, &mut received);
     assert!(network.sender.is_drained(), "seed {seed}");
     received.sort();
     sent.sort();

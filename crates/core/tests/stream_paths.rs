@@ -9,8 +9,8 @@ use anabranch_core::control::{
 use anabranch_core::recovery::Feedback;
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
-    Config, PathId, PathSet, PathState, PathView, Reinjection, SendReason, SessionView, Stream,
-    StreamConfig, WriteStreamError,
+    Config, PathCounters, PathId, PathSet, PathState, PathView, Reinjection, SendReason, Session,
+    SessionView, Stream, StreamConfig, WriteStreamError,
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
@@ -129,7 +129,7 @@ fn a_path_that_is_removed_takes_nothing_with_it() {
 
 #[test]
 fn fast_path_reinjects_for_a_full_window() {
-    let took = |reinjection| {
+    fn took(reinjection: Reinjection) -> f64 {
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
@@ -141,7 +141,7 @@ fn fast_path_reinjects_for_a_full_window() {
         let paths = vec![TestPath::new(8, 10), TestPath::new(1, 300)];
         let mut network = network(config, paths);
         transfer(&mut network, 1_000_000, Duration::from_secs(60)).as_secs_f64()
-    };
+    }
     let (without, with) = (
         took(Reinjection::Off),
         took(anabranch_schedulers::linux_reinjection()),
@@ -152,7 +152,18 @@ fn fast_path_reinjects_for_a_full_window() {
 /// As in Linux: below four times the round trip a copy costs more than the wait.
 #[test]
 fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
-    let copies = |delay| {
+    fn copies(delay: u64) -> u64 {
+        fn copies(path: u8, sender: &Session<Stream>) -> u64 {
+            counters(path, sender)
+                .reasons
+                .of(SendReason::Reinjection)
+                .packets
+        }
+
+        fn counters(path: u8, sender: &Session<Stream>) -> &PathCounters {
+            sender.path_counters(PathId(path)).unwrap()
+        }
+
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
@@ -164,10 +175,8 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
         let paths = vec![TestPath::new(20, 20), TestPath::new(20, delay)];
         let mut network = network(config, paths);
         transfer(&mut network, 2_000_000, Duration::from_secs(60));
-        let counters = |path| network.sender.path_counters(PathId(path)).unwrap();
-        let copies = |path| counters(path).reasons.of(SendReason::Reinjection).packets;
-        copies(0) + copies(1)
-    };
+        copies(0, &network.sender) + copies(1, &network.sender)
+    }
     assert_eq!(copies(60), 0);
     assert!(copies(120) > 0);
 }
@@ -213,7 +222,7 @@ impl CongestionController for Constant {
 
 #[test]
 fn a_controller_is_shown_the_paths_if_it_looks_at_them() {
-    let shown_if = |looks_at_paths, path_count| {
+    fn shown_if(looks_at_paths: bool, path_count: usize) -> usize {
         let shown = Arc::new(AtomicUsize::new(0));
         let of_all = shown.clone();
         let config = Config {
@@ -233,13 +242,18 @@ fn a_controller_is_shown_the_paths_if_it_looks_at_them() {
         let mut network = network(config, vec![TestPath::new(8, 20); path_count]);
         transfer(&mut network, 100_000, Duration::from_secs(5));
         shown.load(Ordering::Relaxed)
-    };
+    }
     assert_eq!([1, 2].map(|count| shown_if(true, count)), [1, 2]);
     assert_eq!([1, 2].map(|count| shown_if(false, count)), [0, 0]);
 }
 
 #[test]
 fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
+    fn sent(network: &Network) -> u64 {
+        let counters = network.sender.path_counters(PathId(1)).unwrap();
+        counters.reasons.of(SendReason::New).packets
+    }
+
     let built = AtomicUsize::new(0);
     let config = Config {
         controller: Controller::new(
@@ -264,10 +278,6 @@ fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
     };
     let mut network = network(config, vec![other, TestPath::new(8, 20)]);
     let bytes = pattern(4_000_000);
-    let sent = |network: &Network| {
-        let counters = network.sender.path_counters(PathId(1)).unwrap();
-        counters.reasons.of(SendReason::New).packets
-    };
     network.transfer(&bytes, outage.0);
     assert_eq!(sent(&network), 0);
     let arrived = network.stream.len();
@@ -362,13 +372,13 @@ fn a_lost_tail_that_has_come_by_another_path_costs_its_own_no_timeout() {
 /// near path, idle, would bring it.
 #[test]
 fn backlog_of_a_far_path_moves_to_the_near_one() {
-    let took = |reinjection| {
+    fn took(reinjection: Reinjection) -> Duration {
         let mut config = config("linux");
         config.controller = support::controller("cubic");
         config.stream.reinjection = reinjection;
         let paths = vec![TestPath::new(20, 10), TestPath::new(1, 150)];
         object_takes(config, paths, 100_000)
-    };
+    }
     let (without, with) = (
         took(anabranch_schedulers::linux_reinjection()),
         took(Reinjection::Tail),
@@ -508,7 +518,7 @@ impl Scheduler for Unschedulable {
 
 #[test]
 fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
-    let run = |needs_room| {
+    fn run(needs_room: bool) -> (usize, Duration) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
         let config = Config {
@@ -522,7 +532,7 @@ fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
         let mut network = network(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
         let took = transfer(&mut network, 1_000_000, Duration::from_secs(10));
         (count.load(Ordering::Relaxed), took)
-    };
+    }
     let ((asked, usual), (left, took)) = (run(false), run(true));
     assert!(asked > 500 && left == 0, "{asked} {left}");
     assert_eq!(took, usual);
@@ -530,6 +540,13 @@ fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
 
 #[test]
 fn each_message_arrives_once_and_does_not_wait_for_those_that_are_lost() {
+    fn message(number: u32) -> Bytes {
+        let length = 4 + number as usize * 37 % (SEGMENT - 3);
+        let mut message = pattern(length);
+        message[..4].copy_from_slice(&number.to_be_bytes());
+        Bytes::from(message)
+    }
+
     let config = Config {
         stream: StreamConfig {
             carries_messages: true,
@@ -540,12 +557,6 @@ fn each_message_arrives_once_and_does_not_wait_for_those_that_are_lost() {
     let mut network = network(config, vec![lossy(), TestPath::new(8, 20), lossy()]);
     network.checks_invariants = true;
     network.is_reading = false;
-    let message = |number: u32| {
-        let length = 4 + number as usize * 37 % (SEGMENT - 3);
-        let mut message = pattern(length);
-        message[..4].copy_from_slice(&number.to_be_bytes());
-        Bytes::from(message)
-    };
     let mut next = 0;
     let mut arrived = Vec::new();
     let mut overtaken_count = 0;

@@ -20,7 +20,7 @@ fn fixed(rate: DataRate) -> Config {
 
 #[test]
 fn encoder_gets_the_target_fraction() {
-    let target = |controller: &str, target_fraction: Option<f64>| {
+    fn target(controller: &str, target_fraction: Option<f64>) -> f64 {
         let mut config = Config {
             controller: support::controller(controller),
             ..fixed(MBIT(4))
@@ -32,10 +32,10 @@ fn encoder_gets_the_target_fraction() {
         let bandwidth = network.sender.paths(Instant::from_secs(1))[0].bandwidth;
         let target = network.sender.target_bitrate().bits_per_second() as f64;
         target / bandwidth.bits_per_second() as f64
-    };
-    let near = |found: f64, expected: f64| {
+    }
+    fn near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 0.01, "{found} for {expected}");
-    };
+    }
     for name in ["live-bbr", "cubic", "fixed"] {
         near(target(name, None), 0.8);
     }
@@ -56,7 +56,7 @@ fn encoder_gets_the_target_fraction() {
 
 #[test]
 fn congested_single_path_targets_its_outflow() {
-    let target = |megabits| {
+    fn target(megabits: u64) -> u64 {
         let path = TestPath {
             queue: Duration::from_secs(2),
             ..TestPath::new(megabits, 20)
@@ -68,7 +68,7 @@ fn congested_single_path_targets_its_outflow() {
             network.run_until(Instant::from_millis(40 * (index + 1)));
         }
         network.sender.target_bitrate().bits_per_second() / 1_000
-    };
+    }
     assert_eq!(target(8), 3_200);
     // 2 Mbit/s come out, of which the encoder gets 0.8 of 1.1.
     let congested = target(2);

@@ -1,7 +1,7 @@
 //! XLINK's reinjection in whole sessions: which packets are copied, when, and how often.
 
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, PathId, Reinjection, SendReason, Stream, StreamConfig};
+use anabranch_core::{Config, PathId, Reinjection, SendReason, Session, Stream, StreamConfig};
 use anabranch_units::{Duration, Instant};
 
 use crate::support::{self, TestPath};
@@ -40,22 +40,18 @@ fn send(network: &mut Network, bytes: usize, at_most: Duration) -> Duration {
 }
 
 fn copies(network: &Network) -> u64 {
-    let copies_of = |path| {
-        let counters = network.sender.path_counters(PathId(path)).unwrap();
+    fn copies_of(path: u8, sender: &Session<Stream>) -> u64 {
+        let counters = sender.path_counters(PathId(path)).unwrap();
         counters.reasons.of(SendReason::Reinjection).packets
-    };
-    copies_of(0) + copies_of(1)
+    }
+    copies_of(0, &network.sender) + copies_of(1, &network.sender)
 }
 
 fn packets_sent(network: &Network) -> u64 {
-    let sent_by = |path| {
-        network
-            .sender
-            .path_counters(PathId(path))
-            .unwrap()
-            .sent_packets
-    };
-    sent_by(0) + sent_by(1)
+    fn sent_by(path: u8, sender: &Session<Stream>) -> u64 {
+        sender.path_counters(PathId(path)).unwrap().sent_packets
+    }
+    sent_by(0, &network.sender) + sent_by(1, &network.sender)
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -63,7 +59,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Objects whose end is on the far path arrive earlier, and none arrives later.
 #[test]
 fn idle_near_path_copies_the_tail_of_the_far_one() {
-    let took = |reinjection, bytes| {
+    fn took(reinjection: Reinjection, bytes: usize) -> (Duration, u64) {
         let paths = vec![TestPath::new(8, 10), TestPath::new(2, 300)];
         let mut network = network(reinjection, paths);
         // It is below T1 from 700 ms on.
@@ -72,7 +68,7 @@ fn idle_near_path_copies_the_tail_of_the_far_one() {
         let took = send(&mut network, bytes, MINUTE);
         assert!(network.is_stream_finished);
         (took, copies(&network))
-    };
+    }
     let mut saved = Duration::ZERO;
     for bytes in (1_200_000..=2_200_000).step_by(200_000) {
         let (without, none) = took(Reinjection::Off, bytes);
@@ -95,11 +91,12 @@ fn above_t2_nothing_is_copied() {
 
 #[test]
 fn low_play_time_copies_packets_in_flight() {
-    let mut network = network(anabranch_schedulers::xlink_reinjection(), unequal());
-    let reinjects = |network: &mut Network, left| {
+    fn reinjects(network: &mut Network, left: Duration) -> bool {
         let now = network.now;
         network.sender.on_play_time_left(now, left)
-    };
+    }
+
+    let mut network = network(anabranch_schedulers::xlink_reinjection(), unequal());
     assert!(!reinjects(&mut network, MINUTE));
     send(&mut network, 3_000_000, Duration::from_millis(1_500));
     let mut sent = (0, packets_sent(&network));

@@ -60,22 +60,23 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_the_last_seconds() {
+        fn write(shares: &mut MediaShares, millis: u64, paths: &mut [PathView; 2]) -> [f64; 2] {
+            shares.write_shares(Instant::from_millis(millis), paths);
+            paths.map(|path| path.risk.media_share)
+        }
+
         let mut shares = MediaShares::new();
         let mut paths = [0, 1].map(|id| PathView {
             id: PathId(id),
             ..PathView::default()
         });
-        let mut write = |shares: &mut MediaShares, millis| {
-            shares.write_shares(Instant::from_millis(millis), &mut paths);
-            paths.map(|path| path.risk.media_share)
-        };
-        assert_eq!(write(&mut shares, 0), [0.0, 0.0]);
+        assert_eq!(write(&mut shares, 0, &mut paths), [0.0, 0.0]);
         shares.on_sent(Instant::from_millis(900), PathId(0), 3_000);
         shares.on_sent(Instant::from_millis(1_900), PathId(1), 1_000);
-        assert_eq!(write(&mut shares, 3_999), [0.75, 0.25]);
-        assert_eq!(write(&mut shares, 4_000), [0.0, 1.0]);
+        assert_eq!(write(&mut shares, 3_999, &mut paths), [0.75, 0.25]);
+        assert_eq!(write(&mut shares, 4_000, &mut paths), [0.0, 1.0]);
         shares.on_sent(Instant::from_millis(4_500), PathId(0), 1_000);
-        assert_eq!(write(&mut shares, 4_900), [0.5, 0.5]);
-        assert_eq!(write(&mut shares, 60_000), [0.0, 0.0]);
+        assert_eq!(write(&mut shares, 4_900, &mut paths), [0.5, 0.5]);
+        assert_eq!(write(&mut shares, 60_000, &mut paths), [0.0, 0.0]);
     }
 }

@@ -158,6 +158,10 @@ mod tests {
 
     #[test]
     fn repairs_are_the_fewest_that_meet_the_residual() {
+        fn of(m: usize, k: usize, loss: LossModel) -> f64 {
+            residual(k + m, m, loss)
+        }
+
         for k in [1, 2, 5, 10, 20, 50, 128] {
             for ratio in RATIOS {
                 for burst_packets in [1.0, 1.5, 3.0, 8.0, 40.0] {
@@ -168,12 +172,15 @@ mod tests {
                     for bound in [KEY_FRAME_RESIDUAL, OTHER_FRAME_RESIDUAL] {
                         let m = usize::from(repair_count(k, loss, bound));
                         let k = usize::from(k);
-                        let of = |m| residual(k + m, m, loss);
-                        assert!(m == k || of(m) <= bound, "{k} {m} {loss:?}: {}", of(m));
                         assert!(
-                            m == 0 || of(m - 1) > bound,
+                            m == k || of(m, k, loss) <= bound,
                             "{k} {m} {loss:?}: {}",
-                            of(m - 1)
+                            of(m, k, loss)
+                        );
+                        assert!(
+                            m == 0 || of(m - 1, k, loss) > bound,
+                            "{k} {m} {loss:?}: {}",
+                            of(m - 1, k, loss)
                         );
                     }
                 }
@@ -183,7 +190,9 @@ mod tests {
 
     #[test]
     fn some_counts_by_the_binomial_distribution() {
-        let count = |k, p, bound| repair_count(k, LossModel::independent(p), bound);
+        fn count(k: u16, p: f64, bound: f64) -> u16 {
+            repair_count(k, LossModel::independent(p), bound)
+        }
         // P[Binomial(2, 0.01) > 1] = 1e-4, P[Binomial(13, 0.05) > 3] = 0.0031.
         assert_eq!(count(1, 0.01, 1e-3), 1);
         assert_eq!(count(10, 0.05, 1e-2), 3);
@@ -223,7 +232,7 @@ mod tests {
 
     #[test]
     fn bursts_need_more_than_independent_losses() {
-        let count = |burst_packets| {
+        fn count(burst_packets: f64) -> u16 {
             repair_count(
                 20,
                 LossModel {
@@ -232,7 +241,7 @@ mod tests {
                 },
                 OTHER_FRAME_RESIDUAL,
             )
-        };
+        }
         assert_eq!([1.0, 3.0, 8.0].map(count), [2, 8, 15]);
     }
 

@@ -99,7 +99,9 @@ mod tests {
 
     #[test]
     fn errors_list_known_names() {
-        let error = |text| check(text).unwrap_err().to_string();
+        fn error(text: &str) -> String {
+            check(text).unwrap_err().to_string()
+        }
         assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
         assert!(error("fixed:rate=1").contains("overhead, window"));
         assert!(error("off:window=3").starts_with("off: "));

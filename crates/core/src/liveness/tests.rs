@@ -72,8 +72,12 @@ fn the_only_path_is_out_after_three_round_trips_a_second_at_least() {
 
 #[test]
 fn the_only_path_is_challenged_while_it_is_suspect_and_any_while_it_is_out() {
-    let times = |alarms: &[(u64, Alarm)]| alarms.iter().map(|(at, _)| *at).collect::<Vec<_>>();
-    let kinds = |alarms: &[(u64, Alarm)]| alarms.iter().map(|(_, kind)| *kind).collect::<Vec<_>>();
+    fn times(alarms: &[(u64, Alarm)]) -> Vec<u64> {
+        alarms.iter().map(|(at, _)| *at).collect::<Vec<_>>()
+    }
+    fn kinds(alarms: &[(u64, Alarm)]) -> Vec<Alarm> {
+        alarms.iter().map(|(_, kind)| *kind).collect::<Vec<_>>()
+    }
     let of_two = alarms(&[20; 100], false);
     assert_eq!(times(&of_two)[..4], [30, 200, 300, 400]);
     let [suspect, out, challenge] = [Alarm::Suspect, Alarm::Out, Alarm::Challenge];

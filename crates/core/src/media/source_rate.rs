@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn first_frame_spans_a_quarter_of_the_deadline() {
-        let rate = |deadline_millis| {
+        fn rate(deadline_millis: u64) -> u64 {
             let mut source = SourceRate::new(Duration::from_millis(deadline_millis));
             rates(&mut source, 0, &[20_000])[0]
-        };
+        }
         assert_eq!(rate(400), 1_600);
         assert_eq!(rate(100), 6_400);
         assert_eq!(rate(60_000), 800, "200 ms at most");

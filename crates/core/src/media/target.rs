@@ -145,11 +145,17 @@ mod tests {
 
     #[test]
     fn media_leaves_room_for_repairs_and_retransmissions() {
+        fn target(overhead: f64, config: &MediaConfig, bandwidth: Bandwidth) -> DataRate {
+            target_bitrate(config, &Demand::new(bandwidth, 0, overhead))
+        }
+
         let config = MediaConfig::default();
         let bandwidth = Bandwidth::of(DataRate::ZERO, 0.8, [MBIT(7)].into_iter());
-        let target = |overhead| target_bitrate(&config, &Demand::new(bandwidth, 0, overhead));
-        assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
-        assert_eq!(target(0.4), MBIT(4));
+        assert_eq!(
+            target(0.0, &config, bandwidth),
+            DataRate::from_kilobits_per_second(5_600)
+        );
+        assert_eq!(target(0.4, &config, bandwidth), MBIT(4));
     }
 
     #[test]

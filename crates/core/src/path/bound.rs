@@ -232,17 +232,19 @@ mod tests {
 
     #[test]
     fn taking_back_leaves_retransmissions() {
-        let packet = |frame, reason| PacketView {
-            frame: FrameId(frame),
-            fragment: 0,
-            fragment_count: 1,
-            reason,
-            importance: Importance::Reference,
-            bytes: 1_000,
-            deadline: None,
-            in_flight_on: PathSet::EMPTY,
-            avoid: PathSet::EMPTY,
-        };
+        fn packet(frame: u64, reason: SendReason) -> PacketView {
+            PacketView {
+                frame: FrameId(frame),
+                fragment: 0,
+                fragment_count: 1,
+                reason,
+                importance: Importance::Reference,
+                bytes: 1_000,
+                deadline: None,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            }
+        }
         let mut bound = Bound::default();
         bound.push(packet(1, SendReason::New));
         bound.push(packet(0, SendReason::Lost));

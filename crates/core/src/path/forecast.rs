@@ -278,10 +278,11 @@ mod tests {
 
     #[test]
     fn outflow_rate_adapts_within_a_few_memories() {
-        let mut outflow = Outflow::new(Instant::ZERO);
-        let kilobits = |outflow: &Outflow, millis| {
+        fn kilobits(outflow: &Outflow, millis: u64) -> u64 {
             outflow.rate(Instant::from_millis(millis)).bits_per_second() / 1_000
-        };
+        }
+
+        let mut outflow = Outflow::new(Instant::ZERO);
         for millis in (10..=1_000).step_by(10) {
             outflow.add(Instant::from_millis(millis), 1_250);
         }

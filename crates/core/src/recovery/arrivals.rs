@@ -514,13 +514,14 @@ mod tests {
 
     #[test]
     fn arrival_times_are_reported_once_and_ranges_repeat() {
-        let mut arrivals = received(&[0, 1, 2, 5]);
-        let report_times = |millis, arrivals: &mut Arrivals| {
+        fn report_times(millis: u64, arrivals: &mut Arrivals) -> (Vec<(u64, u64)>, usize) {
             let report = arrivals
                 .report(Instant::from_millis(millis), PathId(0))
                 .unwrap();
             (report.ranges.to_vec(), report.arrivals.len())
-        };
+        }
+
+        let mut arrivals = received(&[0, 1, 2, 5]);
         assert_eq!(report_times(5, &mut arrivals), (vec![(5, 5), (0, 2)], 4));
         arrivals.on_received(Instant::from_millis(6), 6, Instant::from_millis(6), false);
         assert_eq!(report_times(6, &mut arrivals), (vec![(5, 6), (0, 2)], 1));
@@ -567,15 +568,16 @@ mod tests {
 
     #[test]
     fn rfc5681_4_2_a_segment_is_reported_after_the_delay_and_with_the_second_one_at_once() {
-        let mut arrivals = Arrivals::new(true);
-        let mut due_at = |millis, number| {
+        fn due_at(millis: u64, number: u64, arrivals: &mut Arrivals) -> Option<Instant> {
             let now = Instant::from_millis(millis);
             arrivals.on_received(now, number, now, false);
             arrivals.on_segment(now, Duration::from_millis(40), 2);
             arrivals.due_at()
-        };
-        assert_eq!(due_at(10, 0), Some(Instant::from_millis(50)));
-        assert_eq!(due_at(20, 1), Some(Instant::from_millis(20)));
+        }
+
+        let mut arrivals = Arrivals::new(true);
+        assert_eq!(due_at(10, 0, &mut arrivals), Some(Instant::from_millis(50)));
+        assert_eq!(due_at(20, 1, &mut arrivals), Some(Instant::from_millis(20)));
     }
 
     /// A packet older than all kept ranges may or may not have come before.

@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn sample_after_two_seconds_of_silence_resets() {
-        let at = |rtt: &mut RttEstimator, at, millis| {
+        fn at(rtt: &mut RttEstimator, at: u64, millis: u64) -> Duration {
             rtt.on_sample(Instant::from_millis(at), Duration::from_millis(millis));
             rtt.smoothed()
-        };
+        }
         let mut rtt = RttEstimator::default();
         assert_eq!(at(&mut rtt, 1_000, 1_600), Duration::from_millis(1_600));
         assert_eq!(at(&mut rtt, 2_999, 800), Duration::from_millis(1_500));

@@ -81,17 +81,24 @@ mod tests {
 
     #[test]
     fn of_timers_at_one_moment_the_pacer_is_the_last() {
+        fn first_after(at: Option<Instant>, timer: Timer, next: &mut NextTimer) -> Timer {
+            next.consider(at, timer);
+            next.timer
+        }
+
         let mut next = NextTimer::none();
         let at = Some(Instant::from_millis(5));
         let later = Some(Instant::from_millis(6));
-        let mut first_after = |at, timer| {
-            next.consider(at, timer);
-            next.timer
-        };
-        assert_eq!(first_after(at, Timer::Pacing), Timer::Pacing);
-        assert_eq!(first_after(later, Timer::LossDetection), Timer::Pacing);
-        assert_eq!(first_after(at, Timer::Feedback), Timer::Feedback);
-        assert_eq!(first_after(at, Timer::Reassembly), Timer::Feedback);
+        assert_eq!(first_after(at, Timer::Pacing, &mut next), Timer::Pacing);
+        assert_eq!(
+            first_after(later, Timer::LossDetection, &mut next),
+            Timer::Pacing
+        );
+        assert_eq!(first_after(at, Timer::Feedback, &mut next), Timer::Feedback);
+        assert_eq!(
+            first_after(at, Timer::Reassembly, &mut next),
+            Timer::Feedback
+        );
         assert!(next.may_be(at) && !next.may_be(later) && !next.may_be(None));
     }
 }

@@ -183,6 +183,12 @@ mod tests {
 
     #[test]
     fn in_ticks_the_variation_is_never_less_than_three() {
+        fn count(now: u64, rtt: u64) -> Option<i64> {
+            let mut timer = RetransmissionTimer::new(&StreamConfig::default());
+            timer.on_tick_sample(Instant::from_millis(now), Duration::from_millis(rtt));
+            timer.ticks.map(|ticks| ticks.smoothed_eighths / 8)
+        }
+
         let mut timer = timer();
         let sample = Duration::from_millis(400);
         timer.on_tick_sample(Instant::from_secs(1), sample);
@@ -192,11 +198,6 @@ mod tests {
         }
         assert_eq!(timer.timeout(), Duration::from_millis(430));
         // A clock with ticks distinguishes 9 ms from 11 ms only by their position.
-        let count = |now, rtt| {
-            let mut timer = RetransmissionTimer::new(&StreamConfig::default());
-            timer.on_tick_sample(Instant::from_millis(now), Duration::from_millis(rtt));
-            timer.ticks.map(|ticks| ticks.smoothed_eighths / 8)
-        };
         assert_eq!(count(1_009, 229), Some(22));
         assert_eq!(count(1_001, 229), Some(23));
     }

@@ -70,11 +70,13 @@ fn block(first: u64, count: u16, row: u8) -> RepairHeader {
 /// Sends a block of `k` symbols and `m` repair symbols, of which those with a bit in `erased` are
 /// lost. Returns the recovered symbols.
 fn send_block(decoder: &mut Decoder, first: u64, (k, m): (u16, u8), erased: u32) -> BTreeSet<u64> {
-    let is_erased = |index: u16| erased & (1 << index) != 0;
-    for index in (0..k).filter(|&index| !is_erased(index)) {
+    fn is_erased(index: u16, erased: u32) -> bool {
+        erased & (1 << index) != 0
+    }
+    for index in (0..k).filter(|&index| !is_erased(index, erased)) {
         give_source(decoder, first + u64::from(index));
     }
-    for row in (0..m).filter(|&row| !is_erased(k + u16::from(row))) {
+    for row in (0..m).filter(|&row| !is_erased(k + u16::from(row), erased)) {
         give_repair(decoder, block(first, k, row));
     }
     recovered(decoder)

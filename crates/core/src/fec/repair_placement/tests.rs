@@ -66,14 +66,14 @@ fn place(
 
 #[test]
 fn repairs_of_a_block_go_where_loss_is_low_and_the_sources_are_not() {
-    let split = |count, taken: &[u8], losses: &[f64]| {
+    fn split(count: u16, taken: &[u8], losses: &[f64]) -> Vec<u16> {
         let paths: Vec<PathView> = (0..)
             .zip(losses)
             .map(|(id, loss)| path(id, 40, *loss))
             .collect();
         let end = taken.len() as u64;
         place(&mut repair_placement(taken), count, 0..end, &paths)
-    };
+    }
     assert_eq!(split(5, &[0; 20], &[0.1]), [5]);
     assert_eq!(split(1, &[0], &[0.0, 0.0]), [0, 1]);
     assert_eq!(split(5, &[0, 0, 0, 0, 1], &[0.0, 0.0]), [1, 4]);
@@ -86,8 +86,11 @@ fn repairs_of_a_block_go_where_loss_is_low_and_the_sources_are_not() {
 
 #[test]
 fn a_path_that_has_lost_nothing_for_ten_seconds_is_tried_again() {
+    fn of(paths: &[PathView]) -> Vec<u16> {
+        place(&mut repair_placement(&[0; 20]), 4, 0..20, paths)
+    }
+
     let mut paths = [0, 1, 2].map(|id| path(id, 40, if id == 2 { 0.5 } else { 0.0 }));
-    let of = |paths: &[PathView]| place(&mut repair_placement(&[0; 20]), 4, 0..20, paths);
     assert_eq!(of(&paths), [0, 4, 0]);
     paths[2].risk.recent_max_loss = 0.0;
     assert_eq!(of(&paths), [0, 2, 2]);
@@ -119,16 +122,25 @@ fn blocks_of_one_frame_are_spread_each() {
 
 #[test]
 fn a_repair_goes_with_its_sources_if_it_would_be_late_elsewhere() {
-    let repair_placement = repair_placement(&[0, 0]);
-    let mut paths = [path(0, 20, 0.0), path(1, 400, 0.0)];
-    let chosen = |millis, paths: &[PathView]| {
+    fn chosen(
+        millis: u64,
+        paths: &[PathView],
+        repair_placement: &RepairPlacement,
+    ) -> Option<PathId> {
         let packet = repair(millis);
         repair_placement.path_for(Instant::ZERO, &packet, &(0..2), paths)
-    };
-    assert_eq!(chosen(500, &paths), Some(PathId(1)));
-    assert_eq!(chosen(100, &paths), Some(PathId(0)));
+    }
+
+    let repair_placement = repair_placement(&[0, 0]);
+    let mut paths = [path(0, 20, 0.0), path(1, 400, 0.0)];
+    assert_eq!(chosen(500, &paths, &repair_placement), Some(PathId(1)));
+    assert_eq!(chosen(100, &paths, &repair_placement), Some(PathId(0)));
     paths[1].is_standby = true;
-    assert_eq!(chosen(500, &paths), Some(PathId(0)));
+    assert_eq!(chosen(500, &paths, &repair_placement), Some(PathId(0)));
     paths[0].state = PathState::Suspect;
-    assert_eq!(chosen(500, &paths), None, "the scheduler's choice stands");
+    assert_eq!(
+        chosen(500, &paths, &repair_placement),
+        None,
+        "the scheduler's choice stands"
+    );
 }

@@ -110,6 +110,10 @@ mod tests {
 
     #[test]
     fn ranges_in_any_order_leave_the_bytes_that_a_list_of_bytes_does() {
+        fn are_apart(pair: &[Range<u32>]) -> bool {
+            pair[0].end < pair[1].start
+        }
+
         let mut rng = Seed(1).rng();
         for _ in 0..200 {
             let (mut ranges, mut bytes) = (Ranges::default(), [false; 64]);
@@ -129,7 +133,6 @@ mod tests {
                     .map_or(0, |last| last + 1);
                 assert_eq!((ranges.prefix(), ranges.byte_count()), (prefix, count));
                 assert_eq!(ranges.end() as usize, end);
-                let are_apart = |pair: &[Range<u32>]| pair[0].end < pair[1].start;
                 assert!(ranges.beyond.windows(2).all(are_apart));
                 assert!(ranges.beyond.iter().all(|one| one.start > ranges.prefix));
             }

@@ -249,13 +249,16 @@ fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
 
 #[test]
 fn invalid_frames_are_refused() {
+    fn frame(bytes: Vec<u8>) -> Frame {
+        Frame {
+            bytes: bytes.into(),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+            lifetime: None,
+        }
+    }
+
     let mut buffer = buffer_with(&[]);
-    let frame = |bytes: Vec<u8>| Frame {
-        bytes: bytes.into(),
-        importance: Importance::Reference,
-        captured_at: Instant::ZERO,
-        lifetime: None,
-    };
     assert_eq!(buffer.push(&frame(Vec::new())), Err(SendFrameError::Empty));
     let huge = vec![0; MAX_FRAME_BYTES + 1];
     assert!(matches!(
@@ -428,14 +431,20 @@ fn a_frame_larger_than_a_window_is_protected_in_blocks() {
 
 #[test]
 fn arq_the_loss_of_one_of_two_copies_on_a_path_changes_nothing() {
+    fn lost(buffer: &mut SendBuffer) -> Verdict {
+        lose(buffer, (0, 1), B, false, NEVER_LATE)
+    }
+
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
     lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
     for _ in 0..2 {
         buffer.on_sent(FrameId(0), 1, B, SendReason::New);
     }
-    let mut lost = || lose(&mut buffer, (0, 1), B, false, NEVER_LATE);
-    assert_eq!((lost(), lost()), (Verdict::Settled, Verdict::SendCopy));
+    assert_eq!(
+        (lost(&mut buffer), lost(&mut buffer)),
+        (Verdict::Settled, Verdict::SendCopy)
+    );
 }
 
 fn given_up(buffer: &mut SendBuffer, frame: u64) -> Vec<u64> {

@@ -49,17 +49,19 @@ mod tests {
     use crate::send_reason::SendReason;
 
     fn violated(change: impl FnOnce(&mut Bound)) -> Vec<Invariant> {
-        let packet = |reason| PacketView {
-            frame: FrameId(0),
-            fragment: 0,
-            fragment_count: 1,
-            reason,
-            importance: Importance::Key,
-            bytes: 1_000,
-            deadline: None,
-            in_flight_on: PathSet::EMPTY,
-            avoid: PathSet::EMPTY,
-        };
+        fn packet(reason: SendReason) -> PacketView {
+            PacketView {
+                frame: FrameId(0),
+                fragment: 0,
+                fragment_count: 1,
+                reason,
+                importance: Importance::Key,
+                bytes: 1_000,
+                deadline: None,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            }
+        }
         let mut bound = Bound::default();
         bound.push(packet(SendReason::New));
         bound.push(packet(SendReason::LastCall));

@@ -185,6 +185,10 @@ fn largest(samples: &[Sampled], rate: impl Fn(&Sampled) -> DataRate) -> f64 {
 /// first of these ways back.
 #[test]
 fn compressed_acknowledgements_never_give_more_than_the_capacity() {
+    fn of_packets(sampled: &Sampled) -> Option<DataRate> {
+        sampled.per_packet.iter().copied().max()
+    }
+
     let half = Duration::from_millis(500);
     let bursts: [&dyn Fn(Instant) -> Instant; 3] =
         [&|at| in_bursts(at, 1), &|at| in_bursts(at, 2), &|at| {
@@ -195,7 +199,6 @@ fn compressed_acknowledgements_never_give_more_than_the_capacity() {
             let samples = Flow::run(Source::Paced(CAPACITY), schedule, delayed, 3);
             assert!(largest(&samples, |sampled| sampled.sample.delivery_rate) <= 1.0);
             assert!(largest(&samples, |sampled| sampled.sample.min_of_send_and_ack_rate) <= 1.0);
-            let of_packets = |sampled: &Sampled| sampled.per_packet.iter().copied().max();
             assert!(largest(&samples, |sampled| of_packets(sampled).unwrap()) <= 1.0);
         }
         // It is the interval of sending that says so.
@@ -220,15 +223,16 @@ fn app_limited_samples_are_flagged_and_no_more_than_was_sent() {
 
 #[test]
 fn a_greedy_flow_is_estimated_within_2_percent_of_the_capacity() {
+    fn is_within(rate: &DataRate, least: f64) -> bool {
+        let ratio = rate.megabits_per_second() / CAPACITY.megabits_per_second();
+        (least..1.02).contains(&ratio)
+    }
+
     for source in [Source::Window(90_000), Source::Paced(CAPACITY)] {
         for schedule in [FeedbackSchedule::EVERY_PACKET, FeedbackSchedule::default()] {
             let samples = Flow::run(source, schedule, |at| at, 5);
             // The first window leaves in a burst, which the second one's samples still span.
             let settled = samples.iter().filter(|sampled| sampled.at >= at(200));
-            let is_within = |rate: &DataRate, least: f64| {
-                let ratio = rate.megabits_per_second() / CAPACITY.megabits_per_second();
-                (least..1.02).contains(&ratio)
-            };
             for sampled in settled {
                 let sample = &sampled.sample;
                 assert!(sample.is_full_round && !sample.is_app_limited, "{sample:?}");

@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_last_call_allows_for_doubt_or_the_granularity_of_timers() {
-        let lead = |margin_micros| {
+        fn lead(margin_micros: u64) -> u64 {
             let forecast = Forecast {
                 delay_margin: Duration::from_micros(margin_micros),
                 ..Forecast::default()
@@ -209,7 +209,7 @@ mod tests {
             };
             let arrival = view.arrival(Priority::Retransmission, 2_000);
             (lead_of(&view, 1_000) - arrival).as_micros()
-        };
+        }
         assert_eq!(lead(6_000), 6_000);
         assert_eq!(lead(100), 1_000);
     }

@@ -110,17 +110,19 @@ mod tests {
 
     #[test]
     fn copies_of_the_newest_frames_are_sent_blind() {
-        let copy = |number: u64, bytes: u32| PacketView {
-            frame: FrameId(number),
-            fragment: 0,
-            fragment_count: 1,
-            reason: SendReason::Lost,
-            importance: Importance::Reference,
-            bytes,
-            deadline: None,
-            in_flight_on: PathSet::EMPTY,
-            avoid: PathSet::EMPTY,
-        };
+        fn copy(number: u64, bytes: u32) -> PacketView {
+            PacketView {
+                frame: FrameId(number),
+                fragment: 0,
+                fragment_count: 1,
+                reason: SendReason::Lost,
+                importance: Importance::Reference,
+                bytes,
+                deadline: None,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            }
+        }
         let budget = Budget::new(Instant::ZERO);
         let mut room = 0;
         while budget.has_room_without_answer(room + 1) {

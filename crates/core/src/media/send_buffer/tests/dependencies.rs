@@ -8,8 +8,11 @@ const fn at(millis: u64) -> Instant {
 
 #[test]
 fn a_frame_expires_at_its_deadline_and_the_last_key_frame_after_five_seconds() {
+    fn expires_at(frames: &[(u64, bool)]) -> Option<Instant> {
+        buffer_with(frames).expires_at()
+    }
+
     assert_eq!(buffer_with(&[]).expires_at(), None);
-    let expires_at = |frames| buffer_with(frames).expires_at();
     assert_eq!(expires_at(&[(40, false)]), Some(at(540)));
     assert_eq!(expires_at(&[(40, true), (80, false)]), Some(at(5_040)));
     assert_eq!(expires_at(&[(40, true), (80, true)]), Some(at(540)));
@@ -63,12 +66,13 @@ fn packets_of_all_intra_frames_have_deadlines() {
 
 #[test]
 fn unsent_frames_count_wire_bytes() {
-    let mut buffer = buffer_with(&[(0, true), (40, false)]);
-    let unsent = |buffer: &SendBuffer| {
+    fn unsent(buffer: &SendBuffer) -> Vec<(u64, Instant, u64, bool)> {
         let unsent = buffer.unsent();
         let texts = unsent.map(|frame| (frame.frame.0, frame.due_at, frame.bytes, frame.is_begun));
         texts.collect::<Vec<_>>()
-    };
+    }
+
+    let mut buffer = buffer_with(&[(0, true), (40, false)]);
     let whole = 2_500 + 3 * 60;
     let all = [(0, at(500), whole, false), (1, at(540), whole, false)];
     assert_eq!(unsent(&buffer), all);
@@ -142,10 +146,10 @@ fn a_source_is_refused_when_64_mib_wait_and_taken_again_when_some_have_left() {
 
 #[test]
 fn a_frame_given_up_alone_leaves_those_that_need_it_marked_until_the_next_key_frame() {
-    let undecodable = |buffer: &SendBuffer| {
+    fn undecodable(buffer: &SendBuffer) -> Vec<u64> {
         let unsent = buffer.unsent().filter(|frame| frame.is_undecodable);
         unsent.map(|frame| frame.frame.0).collect::<Vec<_>>()
-    };
+    }
     let mut buffer = buffer_with(&[(0, true), (40, false), (80, false), (120, true)]);
     buffer.give_up_alone(FrameId(1));
     assert_eq!(undecodable(&buffer), [2]);

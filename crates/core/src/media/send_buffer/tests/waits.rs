@@ -1,6 +1,7 @@
 //! Packets that wait for a path, and the order in which they come back.
 
 use super::*;
+use crate::fec::Protection;
 use crate::recovery::PacketContent;
 
 /// Returns a buffer with two frames with two repairs each.
@@ -94,17 +95,21 @@ fn about_to_leave_again() -> (SendBuffer, PacketView) {
 
 #[test]
 fn a_fragment_that_is_cut_again_has_arrived_when_all_pieces_have() {
-    let (mut buffer, packet) = about_to_leave_again();
-    let pieces = buffer.cut_again(&packet, 400);
-    let lengths = |numbers: &[u16]| {
+    fn lengths(numbers: &[u16], buffer: &SendBuffer) -> Vec<(u32, usize)> {
         let parts = numbers
             .iter()
             .map(|number| buffer.fragment(FrameId(0), *number).unwrap());
         parts
             .map(|part| (part.header.offset, part.payload.len()))
             .collect::<Vec<_>>()
-    };
-    assert_eq!(lengths(&[0, 3, 4]), [(0, 400), (400, 400), (800, 200)]);
+    }
+
+    let (mut buffer, packet) = about_to_leave_again();
+    let pieces = buffer.cut_again(&packet, 400);
+    assert_eq!(
+        lengths(&[0, 3, 4], &buffer),
+        [(0, 400), (400, 400), (800, 200)]
+    );
     let views: Vec<_> = pieces
         .iter()
         .map(|piece| (piece.fragment, piece.bytes))
@@ -183,6 +188,18 @@ fn frames_are_cut_as_was_said_last() {
 
 #[test]
 fn repairs_are_as_long_as_the_longest_fragment_that_they_cover() {
+    fn bytes(protection: Protection, buffer: &SendBuffer) -> u64 {
+        buffer.repair_bytes(FrameId(1), &protection)
+    }
+
+    fn of_window(symbols: u16) -> Protection {
+        let window = crate::fec::SlidingWindow {
+            symbols,
+            repairs: 1,
+        };
+        crate::fec::Protection::of_window(window)
+    }
+
     let mut buffer = buffer(true);
     push(&mut buffer, 0, Importance::Reference);
     let small = Frame {
@@ -192,17 +209,12 @@ fn repairs_are_as_long_as_the_longest_fragment_that_they_cover() {
         lifetime: None,
     };
     buffer.push(&small).unwrap();
-    let of_window = |symbols| {
-        let window = crate::fec::SlidingWindow {
-            symbols,
-            repairs: 1,
-        };
-        crate::fec::Protection::of_window(window)
-    };
-    let bytes = |protection| buffer.repair_bytes(FrameId(1), &protection);
-    assert_eq!(bytes(crate::fec::Protection::of_frame(1)), 300);
+    assert_eq!(bytes(crate::fec::Protection::of_frame(1), &buffer), 300);
     // The last symbol is all of the second frame.
-    assert_eq!((bytes(of_window(1)), bytes(of_window(2))), (300, 1_000));
+    assert_eq!(
+        (bytes(of_window(1), &buffer), bytes(of_window(2), &buffer)),
+        (300, 1_000)
+    );
     let protection = of_window(1);
     assert_eq!(buffer.repair_bytes(FrameId(2), &protection), 0);
 }
@@ -221,6 +233,10 @@ fn symbols_are_numbered_through_and_found_again() {
 
 #[test]
 fn recovered_fragments_of_any_frame_have_arrived() {
+    fn is_wanted(buffer: &SendBuffer, fragment: u16) -> bool {
+        buffer.fragment(FrameId(1), fragment).is_some()
+    }
+
     let mut buffer = two_with_repairs();
     send_all(&mut buffer);
     let window = buffer.take_repair(FrameId(1), 0).unwrap();
@@ -233,7 +249,6 @@ fn recovered_fragments_of_any_frame_have_arrived() {
         [(Some(3), 1_000), (Some(4), 1_000), (Some(5), 500)]
     );
     assert!(buffer.on_recovered(4) && !buffer.on_recovered(4));
-    let is_wanted = |buffer: &SendBuffer, fragment| buffer.fragment(FrameId(1), fragment).is_some();
     assert_eq!(
         [0, 1, 2].map(|index| is_wanted(&buffer, index)),
         [true, false, true]
