@@ -58,11 +58,14 @@ impl AddressPlan {
     /// Returns the IPv6 addresses of a path, whose network has 64 bits. The block has the same
     /// digits as in IPv4.
     pub fn v6(&self, path_index: usize) -> Ends<Ipv6Addr> {
+        fn address(host: u16, block: u16, path_index: usize) -> Ipv6Addr {
+            Ipv6Addr::new(0xfd00, block, path_index as u16, 0, 0, 0, 0, host)
+        }
+
         let block = u16::from(self.block / 10) * 16 + u16::from(self.block % 10);
-        let address = |host| Ipv6Addr::new(0xfd00, block, path_index as u16, 0, 0, 0, 0, host);
         Ends {
-            near: address(2),
-            far: address(1),
+            near: address(2, block, path_index),
+            far: address(1, block, path_index),
         }
     }
 

@@ -284,8 +284,11 @@ pub(crate) mod tests {
 
     /// Returns a UDP datagram over IPv6 with a valid checksum.
     pub(crate) fn v6(source_port: u16, ecn: Ecn, payload: &[u8]) -> Vec<u8> {
+        fn address(host: u8) -> [u8; 16] {
+            [0xfd, 0, 0, 0x27, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]
+        }
+
         let mut packet = vec![0x60, ecn.to_bits() << 4, 0, 0, 0, 0, UDP, 64];
-        let address = |host: u8| [0xfd, 0, 0, 0x27, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host];
         packet.extend_from_slice(&address(2));
         packet.extend_from_slice(&address(1));
         udp(&mut packet, source_port, payload);
@@ -317,15 +320,21 @@ pub(crate) mod tests {
 
     #[test]
     fn ports_and_addresses_make_a_flow_and_payloads_do_not() {
+        fn flow(
+            port: u16,
+            ecn: Ecn,
+            payload: &[u8],
+            packet: &fn(u16, Ecn, &[u8]) -> Vec<u8>,
+        ) -> u32 {
+            let header = IpHeader::parse(&packet(port, ecn, payload)).unwrap();
+            assert_eq!(header.ecn, ecn);
+            header.flow
+        }
+
         for packet in [v4, v6] {
-            let flow = |port, ecn, payload: &[u8]| {
-                let header = IpHeader::parse(&packet(port, ecn, payload)).unwrap();
-                assert_eq!(header.ecn, ecn);
-                header.flow
-            };
-            let first = flow(7, Ecn::Ect0, b"one");
-            assert_eq!(first, flow(7, Ecn::Ce, b"another"));
-            assert_ne!(first, flow(8, Ecn::Ect0, b"one"));
+            let first = flow(7, Ecn::Ect0, b"one", &packet);
+            assert_eq!(first, flow(7, Ecn::Ce, b"another", &packet));
+            assert_ne!(first, flow(8, Ecn::Ect0, b"one", &packet));
         }
     }
 
@@ -432,13 +441,16 @@ pub(crate) mod tests {
 
     #[test]
     fn extension_headers_are_followed_and_fragments_left_alone() {
+        fn flow(packet: &[u8]) -> u32 {
+            IpHeader::parse(packet).unwrap().flow
+        }
+
         let plain = v6(7, Ecn::NotEct, b"payload");
         let mut long = plain.clone();
         long.splice(40..40, [UDP, 0, 1, 4, 0, 0, 0, 0]);
         long[6] = 60;
         long[5] += 8;
         assert_eq!(payload(&long).unwrap().bytes.start, 48);
-        let flow = |packet: &[u8]| IpHeader::parse(packet).unwrap().flow;
         assert_eq!(flow(&long), flow(&plain));
         long[6] = 44;
         long[43] = 9;

@@ -32,15 +32,16 @@ impl Namespace {
 /// Returns the local ports of sockets without a peer, in a text of `/proc/net/tcp` or `udp`, whose
 /// state is this one (proc(5)).
 fn ports_in(text: &str, state: &str) -> Vec<u16> {
+    fn port(address: &str) -> Option<u16> {
+        let (_, port) = address.rsplit_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    }
+
     let mut ports = Vec::new();
     for line in text.lines().skip(1) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, local, peer, found, ..] = fields[..] else {
             continue;
-        };
-        let port = |address: &str| {
-            let (_, port) = address.rsplit_once(':')?;
-            u16::from_str_radix(port, 16).ok()
         };
         if found == state && port(peer) == Some(0) {
             ports.extend(port(local));

@@ -182,13 +182,13 @@ fn is_denied(error: &NetworkError) -> bool {
 type Paths = Vec<Ends<Box<dyn Frames>>>;
 
 fn tun_interfaces(near: &Namespace, far: &Namespace, count: usize) -> Result<Paths, NetworkError> {
-    let open = |namespace: &Namespace, name: String| {
+    fn open(namespace: &Namespace, name: String) -> Result<Box<dyn Frames>, NetworkError> {
         let opened = namespace.run(|| TunInterface::open(&name));
         match opened {
             Ok(interface) => Ok(Box::new(interface) as Box<dyn Frames>),
             Err(source) => Err(NetworkError::Interface { name, source }),
         }
-    };
+    }
     let mut paths = Vec::new();
     for index in 0..count {
         paths.push(Ends {
@@ -205,6 +205,14 @@ fn virtual_ethernet(
     far: &Namespace,
     count: usize,
 ) -> Result<Paths, NetworkError> {
+    fn open(name: String, middle: &Namespace) -> Result<Box<dyn Frames>, NetworkError> {
+        let opened = middle.run(|| PacketSocket::open(&name));
+        match opened {
+            Ok(socket) => Ok(Box::new(socket) as Box<dyn Frames>),
+            Err(source) => Err(NetworkError::Interface { name, source }),
+        }
+    }
+
     let middle = Namespace::new().map_err(NetworkError::Namespace)?;
     if Path::new("/proc/sys/net/ipv6").exists() {
         write_setting(&middle, "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
@@ -221,18 +229,11 @@ fn virtual_ethernet(
         }
     }
     ip(&middle, &[], &lines)?;
-    let open = |name: String| {
-        let opened = middle.run(|| PacketSocket::open(&name));
-        match opened {
-            Ok(socket) => Ok(Box::new(socket) as Box<dyn Frames>),
-            Err(source) => Err(NetworkError::Interface { name, source }),
-        }
-    };
     let mut paths = Vec::new();
     for index in 0..count {
         paths.push(Ends {
-            near: open(format!("near{index}"))?,
-            far: open(format!("far{index}"))?,
+            near: open(format!("near{index}"), &middle)?,
+            far: open(format!("far{index}"), &middle)?,
         });
     }
     Ok(paths)
