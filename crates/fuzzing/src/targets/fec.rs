@@ -38,9 +38,9 @@ enum Step<'a> {
 
 /// Reads a step. Numbers of forged symbols are near those of the others, or far.
 fn step<'a>(input: &mut Reader<'a>, base: u64) -> Option<Step<'a>> {
-    let far = |distance: u16, is_far: bool| {
+    fn far(distance: u16, is_far: bool, base: u64) -> u64 {
         base.wrapping_add(u64::from(distance) << if is_far { 48 } else { 0 })
-    };
+    }
     Some(match input.u8()? % 6 {
         0 | 1 => Step::Source {
             offset: input.u16()?,
@@ -53,14 +53,14 @@ fn step<'a>(input: &mut Reader<'a>, base: u64) -> Option<Step<'a>> {
         4 => {
             let (distance, is_far) = (input.u16()?, input.u8()? % 8 == 1);
             Step::ForgedSource {
-                number: far(distance, is_far),
+                number: far(distance, is_far, base),
                 bytes: input.bytes()?,
             }
         }
         _ => {
             let (distance, is_far) = (input.u16()?, input.u8()? % 8 == 1);
             let (count, row) = (input.u16()?, input.u8()?);
-            let first = far(distance, is_far);
+            let first = far(distance, is_far, base);
             Step::ForgedRepair {
                 first,
                 count,
@@ -72,10 +72,12 @@ fn step<'a>(input: &mut Reader<'a>, base: u64) -> Option<Step<'a>> {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let source = |seed: Writer, offset: u16| seed.raw([0]).u16(offset);
-    let repair = |seed: Writer, offset: u16, count: u8, row: u8| {
+    fn source(seed: Writer, offset: u16) -> Writer {
+        seed.raw([0]).u16(offset)
+    }
+    fn repair(seed: Writer, offset: u16, count: u8, row: u8) -> Writer {
         seed.raw([2]).u16(offset).raw([count - 1, row])
-    };
+    }
     let lossy = [0, 2, 3, 5]
         .into_iter()
         .fold(Writer::default().u16(9), source);

@@ -149,20 +149,23 @@ fn step(input: &mut Reader<'_>, now: &mut Instant, endpoint: &mut MediaSession) 
 /// Records a session under test that sends frames to an honest one and receives as many from it,
 /// while some datagrams are lost.
 fn seed(setup: Setup) -> Vec<u8> {
+    fn frame(at: usize, is_key: bool, now: Instant) -> Frame {
+        Frame {
+            bytes: vec![at as u8; 400].into(),
+            importance: Importance::key_if(is_key),
+            captured_at: now,
+            lifetime: None,
+        }
+    }
+
     let mut ends = [1, 2].map(|seed| setup.session(Seed(seed)).expect("a session"));
     let (mut now, mut steps) = (Instant::ZERO, setup.write());
     for round in 0..12_usize {
         if round % 4 == 0 {
             let is_key = round == 0;
-            let frame = |at: usize| Frame {
-                bytes: vec![at as u8; 400].into(),
-                importance: Importance::key_if(is_key),
-                captured_at: now,
-                lifetime: None,
-            };
             steps = steps.raw([1, u8::from(is_key)]).u16(400);
             for (at, end) in ends.iter_mut().enumerate() {
-                let _ = end.send_frame(now, &frame(at));
+                let _ = end.send_frame(now, &frame(at, is_key, now));
             }
         }
         let mut datagram = Vec::new();

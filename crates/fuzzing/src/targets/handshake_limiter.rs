@@ -141,15 +141,18 @@ impl Bed {
     }
 
     fn check(&self) {
+        fn of(at_once: u64, per_second: u64, millis: u64) -> u64 {
+            at_once + 1 + per_second * millis / 1_000
+        }
+
         let millis = self.now.as_nanos() / 1_000_000 + 1;
-        let of = |at_once: u64, per_second: u64| at_once + 1 + per_second * millis / 1_000;
-        let max = of(MAX_ADMITTED_AT_ONCE, MAX_ADMITTED_PER_SECOND);
+        let max = of(MAX_ADMITTED_AT_ONCE, MAX_ADMITTED_PER_SECOND, millis);
         assert!(
             self.admitted <= max,
             "{} of {max} in {millis} ms",
             self.admitted
         );
-        let max = of(MAX_CHEAP_AT_ONCE, MAX_CHEAP_PER_SECOND);
+        let max = of(MAX_CHEAP_AT_ONCE, MAX_CHEAP_PER_SECOND, millis);
         assert!(
             self.answered <= max,
             "{} of {max} in {millis} ms",

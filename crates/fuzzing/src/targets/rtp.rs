@@ -25,7 +25,7 @@ fn datagram(sequence: u16, source: u8, flags: u8) -> Vec<u8> {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let of = |numbers: &[(u8, u16, u8, u8)]| {
+    fn of(numbers: &[(u8, u16, u8, u8)]) -> Vec<u8> {
         let seed = Writer::default();
         numbers
             .iter()
@@ -34,7 +34,7 @@ fn seeds() -> Vec<Vec<u8>> {
                     .bytes(datagram(*number, *source, *flags))
             })
             .done()
-    };
+    }
     vec![
         of(&[
             (0, 65_534, 7, 0x80),

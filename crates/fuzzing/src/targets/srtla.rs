@@ -18,9 +18,15 @@ const BOUND: Bound = Bound {
 };
 
 fn seeds() -> Vec<Vec<u8>> {
+    fn step(seed: Writer, host: u8, bytes: &[u8]) -> Writer {
+        seed.raw([host]).u16(10).bytes(bytes)
+    }
+
+    fn video(number: u32) -> Vec<u8> {
+        [&number.to_be_bytes()[..], &[0x47; 60]].concat()
+    }
+
     let reg1 = [&[0x92, 0x00][..], &[1; 128], &[0; 128]].concat();
-    let video = |number: u32| [&number.to_be_bytes()[..], &[0x47; 60]].concat();
-    let step = |seed: Writer, host: u8, bytes: &[u8]| seed.raw([host]).u16(10).bytes(bytes);
     let joined = step(step(Writer::default(), 1, &reg1), 1, &REG2);
     let joined = step(joined, 2, &REG2);
     let streamed = (0..24).fold(joined, |seed, number| {

@@ -14,11 +14,16 @@ const BOUND: Bound = Bound {
 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    let step = |seed: Writer, from: u8, bytes: &[u8]| seed.raw([from]).u16(10).bytes(bytes);
+    fn video(number: u32) -> Vec<u8> {
+        [&number.to_be_bytes()[..], &[0x47; 60]].concat()
+    }
+
+    fn step(seed: Writer, from: u8, bytes: &[u8]) -> Writer {
+        seed.raw([from]).u16(10).bytes(bytes)
+    }
     let no_group = step(Writer::default(), 0, &[0x92, 0x11]);
     let joined = step(step(no_group, 0, &[0x92, 0x01]), 0, &[0x92, 0x02]);
     let joined = step(joined, 1, &[0x92, 0x02]);
-    let video = |number: u32| [&number.to_be_bytes()[..], &[0x47; 60]].concat();
     let streamed = (0..24).fold(joined, |seed, number| step(seed, FROM_SRT, &video(number)));
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };

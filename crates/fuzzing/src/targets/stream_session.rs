@@ -361,7 +361,18 @@ impl Bed {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    let there_and_back = |seed: Writer| seed.raw([7, 13, 12]).u16(200);
+    fn flood(kind: u8, message: u8, stride: u8, length: u8) -> Vec<u8> {
+        let seed = Writer::default().raw([10, 0, kind, message, 0]).u16(10);
+        seed.raw([200, stride, length, 0])
+            .raw([12])
+            .u16(100)
+            .raw([4, 0])
+            .done()
+    }
+
+    fn there_and_back(seed: Writer) -> Writer {
+        seed.raw([7, 13, 12]).u16(200)
+    }
     let seed = Writer::default().raw([0]).u16(3_000);
     let seed = there_and_back(there_and_back(seed).raw([4, 0, 5, 0]).u16(2_000)).raw([2, 0]);
     let honest = there_and_back(there_and_back(seed)).raw([4, 0, 6, 0]);
@@ -373,14 +384,6 @@ fn seeds() -> Vec<Vec<u8>> {
     );
     let lossy =
         there_and_back(there_and_back(seed.raw([12]).u16(9_000)).raw([4, 0, 4, 1, 7, 4, 0]));
-    let flood = |kind: u8, message: u8, stride: u8, length: u8| {
-        let seed = Writer::default().raw([10, 0, kind, message, 0]).u16(10);
-        seed.raw([200, stride, length, 0])
-            .raw([12])
-            .u16(100)
-            .raw([4, 0])
-            .done()
-    };
     vec![
         honest.done(),
         lossy.done(),
