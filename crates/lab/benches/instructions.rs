@@ -121,6 +121,14 @@ fn simulate(name: &str, seconds: u64, threads: usize) {
 
 /// Runs a case under valgrind; `None`: there is no valgrind.
 fn count(name: &str, seconds: u64) -> Option<Cost> {
+    fn value(label: &str, counts: &str) -> f64 {
+        let line = counts.lines().find(|line| line.contains(label));
+        let value = line
+            .and_then(|line| line.split(label).nth(1))
+            .and_then(|rest| rest.split_whitespace().next());
+        value.and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
+    }
+
     let program = std::env::current_exe().expect("this program has a path");
     let output = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=yes"])
@@ -134,19 +142,12 @@ fn count(name: &str, seconds: u64) -> Option<Cost> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         text.replace(',', "")
     });
-    let value = |label: &str| -> f64 {
-        let line = counts.lines().find(|line| line.contains(label));
-        let value = line
-            .and_then(|line| line.split(label).nth(1))
-            .and_then(|rest| rest.split_whitespace().next());
-        value.and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
-    };
     Some(Cost {
         packets: result.trim().parse().unwrap_or(f64::NAN),
-        instructions: value("I   refs:"),
-        instruction_misses: value("I1  misses:"),
-        data_misses: value("D1  misses:"),
-        memory_misses: value("LL misses:"),
+        instructions: value("I   refs:", &counts),
+        instruction_misses: value("I1  misses:", &counts),
+        data_misses: value("D1  misses:", &counts),
+        memory_misses: value("LL misses:", &counts),
     })
 }
 

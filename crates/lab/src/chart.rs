@@ -221,14 +221,14 @@ mod tests {
 
     #[test]
     fn pictures_with_few_bars_are_narrow_and_long_titles_small() {
-        let bars = |count| {
+        fn bars(count: usize) -> Chart {
             Chart::Bars(Bars {
                 title: "a".repeat(100),
                 groups: vec!["a".to_owned(); count],
                 kinds: vec![BarKind::default()],
                 ..Bars::default()
             })
-        };
+        }
         assert!(bars(12).narrow_svg().contains("viewBox=\"0 0 480 320\""));
         assert!(bars(12).svg().contains("viewBox=\"0 0 720 320\""));
         assert_eq!(bars(13).narrow_svg(), bars(13).svg());
@@ -238,12 +238,12 @@ mod tests {
 
     #[test]
     fn names_of_many_groups_are_broken_behind_dashes() {
-        let bars = |group_count| {
+        fn bars(group_count: usize) -> Chart {
             Chart::Bars(Bars {
                 groups: vec!["5.1-variable-capacity-udp".to_owned(); group_count],
                 ..Bars::default()
             })
-        };
+        }
         assert!(bars(2).svg().contains(">5.1-variable-capacity-udp</text>"));
         let tight = bars(11).svg();
         for row in [">5.1-<", ">variable-<", ">capacity-udp<"] {

@@ -286,7 +286,9 @@ mod tests {
 
     #[test]
     fn the_median_lies_in_the_middle() {
-        let spread = |values: &[f64]| Spread::of(values.iter().copied());
+        fn spread(values: &[f64]) -> Option<Spread> {
+            Spread::of(values.iter().copied())
+        }
         assert_eq!(
             spread(&[3.0, 1.0, 2.0]),
             Some(Spread {

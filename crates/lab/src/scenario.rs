@@ -29,6 +29,7 @@ use std::path::Path;
 
 use anabranch_sim::Limits;
 use anabranch_units::Duration;
+use error::Mistake;
 
 use crate::metrics::Window;
 use document::Document;
@@ -227,8 +228,11 @@ const KEYS: &[Key] = &[
 ];
 
 fn read(root: &Node, name: &str, files: Files<'_>, algorithms: &Algorithms) -> Read<Scenario> {
+    fn owned(node: &Node) -> Result<String, Mistake> {
+        text(node).map(str::to_owned)
+    }
+
     let table = Table::of(root, KEYS)?;
-    let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", limits::duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
     let links = table.required("links", |node| link::links(node, files))?;

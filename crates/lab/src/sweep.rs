@@ -144,24 +144,28 @@ const USUAL_COLUMNS: [&str; 6] = [
 /// Returns the metrics of the scenario's expectations, and the usual ones, as far as any run could
 /// measure them.
 fn columns(report: &SweepReport) -> Vec<Column> {
+    fn is_usual(metric: &str, is_shared: bool) -> bool {
+        match metric {
+            "jain" => is_shared,
+            metric => USUAL_COLUMNS.contains(&metric),
+        }
+    }
+
+    fn session_count(report: &Report) -> usize {
+        let flows = report.runs[0].statistics.flows.iter();
+        flows.filter(|flow| !flow.scheduler.is_empty()).count()
+    }
+
     let reports = || report.points.iter().map(|point| &point.report);
     let expected = reports().flat_map(|report| &report.expectations);
     let expected = expected.map(|expected| (expected.metric, expected.subject.clone()));
     // Raw datagrams have no scheduler, and no share in Jain's index.
-    let session_count = |report: &Report| {
-        let flows = report.runs[0].statistics.flows.iter();
-        flows.filter(|flow| !flow.scheduler.is_empty()).count()
-    };
     let is_shared = reports().any(|report| session_count(report) > 1);
-    let is_usual = |metric: &str| match metric {
-        "jain" => is_shared,
-        metric => USUAL_COLUMNS.contains(&metric),
-    };
     let usual = reports()
         .flat_map(|report| &report.summary)
         .filter(|entry| {
             let is_of_link = entry.metric == "utilisation";
-            is_usual(entry.metric) && (entry.subject.is_none() || is_of_link)
+            is_usual(entry.metric, is_shared) && (entry.subject.is_none() || is_of_link)
         })
         .map(|entry| (entry.metric, entry.subject.clone()));
     let mut columns: Vec<Column> = Vec::new();

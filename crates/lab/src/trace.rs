@@ -168,7 +168,9 @@ impl<'a> TraceWriter<'a> {
         flow: FlowId,
         world: &mut World,
     ) -> Result<(), TraceError> {
-        let per_second = |bytes: u64| bytes as f64 * 8.0 / SAMPLE_INTERVAL.as_secs_f64();
+        fn per_second(bytes: u64) -> f64 {
+            bytes as f64 * 8.0 / SAMPLE_INTERVAL.as_secs_f64()
+        }
         let name = &self.names.flows[flow.index()];
         let mut delivered_bytes = 0;
         let is_session = world.is_session(flow);

@@ -45,6 +45,10 @@ fn watched(overrides: &[&str]) -> (AdaptiveStatistics, Vec<(&'static str, Option
 
 #[test]
 fn viewer_uses_both_paths() {
+    fn value(name: &str, values: &[(&str, Option<f64>)]) -> Option<f64> {
+        values.iter().find(|(other, _)| *other == name).unwrap().1
+    }
+
     let (one, values, transfers) = watched(&[]);
     // Whole segments of 181 s, then the stream ends.
     assert_eq!((one.segments, one.underflows, transfers), (90, 0, 1));
@@ -56,12 +60,11 @@ fn viewer_uses_both_paths() {
     let rate = one.mean_rate_bits_per_second.unwrap();
     assert!((2.3e6..3.9e6).contains(&rate), "{rate}");
     assert!(one.switches > 0);
-    let value = |name: &str| values.iter().find(|(other, _)| *other == name).unwrap().1;
-    assert_eq!(value("segment-rate"), Some(rate));
-    assert_eq!(value("rate-switches"), Some(one.switches as f64));
-    assert_eq!(value("underflows"), Some(0.0));
-    assert_eq!(value("start-up-delay"), Some(start_up));
-    assert_eq!(value("stall-ratio"), Some(0.0));
+    assert_eq!(value("segment-rate", &values), Some(rate));
+    assert_eq!(value("rate-switches", &values), Some(one.switches as f64));
+    assert_eq!(value("underflows", &values), Some(0.0));
+    assert_eq!(value("start-up-delay", &values), Some(start_up));
+    assert_eq!(value("stall-ratio", &values), Some(0.0));
     let (two, ..) = watched(&["flows.0.paths=[\"one\", \"two\"]"]);
     assert_eq!((two.segments, two.underflows), (90, 0));
     let more = two.mean_rate_bits_per_second.unwrap();

@@ -57,12 +57,13 @@ fn shortfalls_stay_within_their_budgets() {
 /// A rule whose absence changes nothing would be no rule.
 #[test]
 fn each_rule_that_is_switched_off_shows_in_a_network() {
-    // Rules of an only path show there alone.
-    let frames_of = |number: u64, settings: &[String]| {
+    fn frames_of(number: u64, settings: &[String]) -> [Option<f64>; 2] {
         let variants = [Variant::All, Variant::Alone(0)];
         let figures = measure(number, &variants, 1, settings).unwrap();
         variants.map(|variant| figures.of(variant))
-    };
+    }
+
+    // Rules of an only path show there alone.
     // One of an only path that stood still shows in three of a hundred.
     let numbers: Vec<u64> = (FIRST..FIRST + 2 * COUNT).collect();
     let ordinary = in_parallel(&numbers, 0, |number| frames_of(*number, &[]));

@@ -1,5 +1,7 @@
 //! Episodes: runs that a caller steers.
 
+use std::ops::Range;
+
 use anabranch_lab::episode::{Episode, EpisodeConfig, EpisodeError, Steering, StepReport};
 use anabranch_lab::{RunOptions, Scenario, run_outcomes};
 use anabranch_units::Duration;
@@ -63,13 +65,14 @@ fn played(
 
 #[test]
 fn without_decisions_an_episode_is_the_run_of_its_seed() {
+    fn of_step(report: &StepReport) -> u64 {
+        report.network.iter().map(|path| path.delivered_bytes).sum()
+    }
+
     let scenario = scenario(&[]);
     let outcomes = run_outcomes(&scenario, &RunOptions::seeds(1), &|_| ()).expect("a run");
     for (flow, start) in STARTS.into_iter().enumerate() {
         let reports = played(&scenario, config(flow, Steering::None), |_| Vec::new());
-        let of_step = |report: &StepReport| -> u64 {
-            report.network.iter().map(|path| path.delivered_bytes).sum()
-        };
         let delivered_bytes: u64 = reports.iter().map(of_step).sum();
         let traffic = &outcomes[0].statistics.flows[flow].traffic;
         let expected = traffic.throughput_bits_per_second * (SECONDS - start) as f64 / 8.0;
@@ -82,24 +85,31 @@ fn without_decisions_an_episode_is_the_run_of_its_seed() {
 
 #[test]
 fn a_rate_holds_from_its_step_on() {
-    let rates = |step: usize| vec![if step < 30 { 500e3 } else { 2e6 }];
-    let reports = played(&alone(), config(0, Steering::Rate), rates);
-    assert_eq!(reports.len(), 60);
-    let sent = |range: std::ops::Range<usize>| -> f64 {
+    fn sent(range: Range<usize>, reports: &[StepReport]) -> f64 {
         let seconds = 0.1 * range.len() as f64;
         let bytes: u64 = reports[range]
             .iter()
             .map(|report| report.sender[0].sent_bytes)
             .sum();
         bytes as f64 * 8.0 / seconds
-    };
+    }
+
+    fn rates(step: usize) -> Vec<f64> {
+        vec![if step < 30 { 500e3 } else { 2e6 }]
+    }
+    let reports = played(&alone(), config(0, Steering::Rate), rates);
+    assert_eq!(reports.len(), 60);
     // A frame is cut into packets, and repairs of nothing are sent.
     assert!(
-        (sent(10..30) / 500e3 - 1.0).abs() < 0.05,
+        (sent(10..30, &reports) / 500e3 - 1.0).abs() < 0.05,
         "{}",
-        sent(10..30)
+        sent(10..30, &reports)
     );
-    assert!((sent(30..60) / 2e6 - 1.0).abs() < 0.05, "{}", sent(30..60));
+    assert!(
+        (sent(30..60, &reports) / 2e6 - 1.0).abs() < 0.05,
+        "{}",
+        sent(30..60, &reports)
+    );
     assert_eq!(reports[29].sender[0].bandwidth.bits_per_second(), 500_000);
     assert_eq!(reports[30].sender[0].bandwidth.bits_per_second(), 2_000_000);
     // Another decision does not change the past.
@@ -112,23 +122,29 @@ fn a_rate_holds_from_its_step_on() {
 
 #[test]
 fn a_split_holds_and_a_path_without_weight_gets_no_first_transmissions() {
-    let scenario = scenario(&["links.lte.loss=0", "flows.1.padding=never"]);
-    let share = |weights: [f64; 2]| -> f64 {
-        let reports = played(&scenario, config(1, Steering::Split), |_| weights.to_vec());
-        let sent = |path: usize| -> u64 {
+    fn share(weights: [f64; 2], scenario: &Scenario) -> f64 {
+        fn sent(path: usize, reports: &[StepReport]) -> u64 {
             reports
                 .iter()
                 .map(|report| report.sender[path].sent_bytes)
                 .sum()
-        };
-        sent(0) as f64 / (sent(0) + sent(1)) as f64
-    };
+        }
+
+        let reports = played(scenario, config(1, Steering::Split), |_| weights.to_vec());
+        sent(0, &reports) as f64 / (sent(0, &reports) + sent(1, &reports)) as f64
+    }
+
+    let scenario = scenario(&["links.lte.loss=0", "flows.1.padding=never"]);
     assert!(
-        (share([0.75, 0.25]) - 0.75).abs() < 0.04,
+        (share([0.75, 0.25], &scenario) - 0.75).abs() < 0.04,
         "{}",
-        share([0.75, 0.25])
+        share([0.75, 0.25], &scenario)
     );
-    assert!(share([0.0, 1.0]) < 0.04, "{}", share([0.0, 1.0]));
+    assert!(
+        share([0.0, 1.0], &scenario) < 0.04,
+        "{}",
+        share([0.0, 1.0], &scenario)
+    );
 }
 
 #[test]
@@ -147,13 +163,16 @@ fn every_frame_of_the_episode_and_of_a_deadline_more_counts_once() {
 
 #[test]
 fn frames_beyond_the_capacity_are_missed_and_small_ones_have_little_quality() {
+    fn of(read: fn(&StepReport) -> f64, reports: &[StepReport]) -> f64 {
+        reports.iter().map(read).sum()
+    }
+
     let [low, good, high] = [120e3, 2.4e6, 6e6].map(|rate| {
         let reports = played(&alone(), config(0, Steering::Rate), |_| vec![rate]);
-        let of = |read: fn(&StepReport) -> f64| -> f64 { reports.iter().map(read).sum() };
         [
-            of(|report| report.frames.quality_s),
-            of(|report| report.frames.delay_s),
-            of(|report| report.frames.missed_s),
+            of(|report| report.frames.quality_s, &reports),
+            of(|report| report.frames.delay_s, &reports),
+            of(|report| report.frames.missed_s, &reports),
         ]
     });
     assert!(low[0] < 0.5 && low[2] == 0.0, "{low:?}");
@@ -163,11 +182,17 @@ fn frames_beyond_the_capacity_are_missed_and_small_ones_have_little_quality() {
 
 #[test]
 fn the_network_shows_capacity_and_queue() {
+    fn capacity(step: usize, reports: &[StepReport]) -> Option<f64> {
+        reports[step].network[0].capacity_bits_per_second
+    }
+
     let mut scenario = scenario(&["links.wifi.outages=[{ at = \"3 s\", for = \"1 s\" }]"]);
     scenario.flows.truncate(1);
     let reports = played(&scenario, config(0, Steering::Rate), |_| vec![6e6]);
-    let capacity = |step: usize| reports[step].network[0].capacity_bits_per_second;
-    assert_eq!((capacity(10), capacity(35)), (Some(3e6), Some(0.0)));
+    assert_eq!(
+        (capacity(10, &reports), capacity(35, &reports)),
+        (Some(3e6), Some(0.0))
+    );
     // 200 ms of 3 Mbit/s.
     assert!((60_000..=75_000).contains(&reports[25].network[0].queued_bytes));
     assert!(reports[25].network[0].dropped_packets > 0);
@@ -175,7 +200,7 @@ fn the_network_shows_capacity_and_queue() {
 
 #[test]
 fn mistakes_are_named() {
-    let refused = |flow, steering, step| {
+    fn refused(flow: usize, steering: Steering, step: u64) -> String {
         let config = EpisodeConfig {
             flow,
             steering,
@@ -184,7 +209,7 @@ fn mistakes_are_named() {
         Episode::new(&scenario(&[]), 1, config)
             .expect_err("a mistake")
             .to_string()
-    };
+    }
     assert!(refused(2, Steering::Rate, 100).contains("flow 2 carries no media"));
     assert!(refused(1, Steering::Rate, 100).contains("2 paths: a rate is for one path"));
     assert!(refused(0, Steering::Split, 100).contains("1 paths: a split is for two or more"));

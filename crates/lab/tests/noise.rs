@@ -79,7 +79,7 @@ fn noise_lets_no_packet_overtake_another() {
 /// The same seed gives the same run, whatever the number of threads, and another seed another run.
 #[test]
 fn noise_is_drawn_by_the_seed() {
-    let hashes = |threads: usize| -> Vec<String> {
+    fn hashes(threads: usize) -> Vec<String> {
         let options = RunOptions {
             threads,
             ..RunOptions::seeds(2)
@@ -91,7 +91,7 @@ fn noise_is_drawn_by_the_seed() {
             .iter()
             .map(|run| run.trace_hash.clone())
             .collect()
-    };
+    }
     assert_eq!(hashes(1), hashes(2));
     assert_ne!(hashes(1)[0], hashes(1)[1]);
 }
@@ -99,7 +99,7 @@ fn noise_is_drawn_by_the_seed() {
 /// Linux 6.18 has 1.4 to 2.1 here. Without noise both flows lock to the phase of the queue.
 #[test]
 fn noise_of_a_third_of_a_packet_ends_phase_effects() {
-    let ratio = |noise: &str| {
+    fn ratio(noise: &str) -> f64 {
         let noise = format!("flow-defaults.noise={noise}");
         let report = report(NEAR_AND_FAR, &[&noise], &RunOptions::seeds(5));
         let ratios = report.runs.iter().map(|run| {
@@ -107,7 +107,7 @@ fn noise_of_a_third_of_a_packet_ends_phase_effects() {
             near.goodput_bits_per_second / far.goodput_bits_per_second
         });
         ratios.sum::<f64>() / 5.0
-    };
+    }
     let (quiet, noisy) = (ratio("0 ms"), ratio("0.4 ms"));
     assert!(quiet > 3.0, "{quiet}");
     assert!(noisy < 2.5, "{noisy}");
@@ -116,7 +116,7 @@ fn noise_of_a_third_of_a_packet_ends_phase_effects() {
 /// The first acknowledgements leave at once, and later ones cover as many segments as they may.
 #[test]
 fn acknowledgements_cover_as_many_segments_as_the_receiver_takes_at_once() {
-    let feedback = |settings: &[&str]| {
+    fn feedback(settings: &[&str]) -> f64 {
         let stream = [
             "flows.0.kind=bulk",
             "flows.0.controller=cubic",
@@ -124,7 +124,7 @@ fn acknowledgements_cover_as_many_segments_as_the_receiver_takes_at_once() {
         ];
         let flow = first_flow(ONE, &[&stream[..], settings].concat());
         flow.traffic.feedback_bits_per_second
-    };
+    }
     let (single, pairs) = (feedback(&["flows.0.ack-every=1"]), feedback(&[]));
     let fours = feedback(&["flows.0.ack-every=4"]);
     assert!(

@@ -1,6 +1,6 @@
 //! Schedulers through whole simulated sessions over two paths of equal rates and unequal delays.
 
-use anabranch_lab::metrics::{Distribution, FlowStatistics, FragmentStatistics};
+use anabranch_lab::metrics::{Distribution, FlowStatistics, FragmentStatistics, PathStatistics};
 use anabranch_lab::{RunOptions, Scenario, run};
 
 /// Round-trip times of 20 and 100 ms, queues of one bandwidth-delay product, and pacers just slow
@@ -94,12 +94,13 @@ fn daps_brings_at_least_98_percent_in_order() {
 // places. The receiver holds about a packet for them.
 #[test]
 fn daps_without_pauses_parts_neighbours_by_no_more_than_a_packet() {
+    fn gap(scheduler: &str, rate: u64, fps: u64) -> f64 {
+        let flow = camera(scheduler, rate, fps, &[]);
+        fragments(&flow).gap_mean_ms.expect("there are frames")
+    }
+
     for (rate, fps) in [(12, 25), (16, 25), (18, 25), (12, 60)] {
-        let gap = |scheduler| {
-            let flow = camera(scheduler, rate, fps, &[]);
-            fragments(&flow).gap_mean_ms.expect("there are frames")
-        };
-        let (daps, round_robin) = (gap("daps"), gap("round-robin"));
+        let (daps, round_robin) = (gap("daps", rate, fps), gap("round-robin", rate, fps));
         assert!(daps <= 1.2 * PACKET_MS, "{daps} ms");
         // The difference of the delays.
         assert_near(round_robin, 40.0, 1.0);
@@ -108,16 +109,23 @@ fn daps_without_pauses_parts_neighbours_by_no_more_than_a_packet() {
 
 #[test]
 fn daps_has_rate_times_horizon_packets_of_the_near_path_in_each_and_the_rest_of_the_far() {
+    fn packets(path: usize, horizons: f64, paths: &[PathStatistics]) -> f64 {
+        paths[path].traffic.packets_delivered as f64 / horizons
+    }
+
     // The least common multiple of 20 and 100 ms.
     let horizons = WINDOW_SECONDS / 0.1;
     let places = PACED * 0.1 / 8.0 / PACKET_BYTES;
     for (rate, frame_packets) in [(12, 46.0), (16, 61.0), (18, 69.0)] {
         let flow = camera("daps", rate, 25, &[]);
-        let packets = |path: usize| flow.paths[path].traffic.packets_delivered as f64 / horizons;
         // The last packet of each frame is a short one.
-        assert_near(packets(0), places, 0.01 * places);
+        assert_near(packets(0, horizons, &flow.paths), places, 0.01 * places);
         let all = frame_packets * 25.0 * WINDOW_SECONDS / horizons;
-        assert_near(packets(1), all - packets(0), 0.1);
+        assert_near(
+            packets(1, horizons, &flow.paths),
+            all - packets(0, horizons, &flow.paths),
+            0.1,
+        );
     }
 }
 
@@ -183,10 +191,10 @@ fn dems_finishes_a_chunk_of_a_megabyte_on_both_paths_within_a_round_trip_of_the_
 
 #[test]
 fn wrr_frames_take_the_slowest_path_delay() {
-    let delays = |scheduler, far_ms: u64| {
+    fn delays(scheduler: &str, far_ms: u64) -> f64 {
         let far = format!("links.far.delay={far_ms} ms");
         delay(&camera(scheduler, 1, 25, &[&far])).mean
-    };
+    }
     // Two of a frame's four packets: one waits for the other at the pacer, and is sent.
     let expected = DELAYS_MS[1] + 2.0 * PACKET_MS;
     assert_near(delays("wrr", 50), expected, 0.5);
@@ -206,9 +214,12 @@ fn oms_splits_by_the_rates_within_2_percent() {
 
 #[test]
 fn mdp_has_less_mean_frame_delay_than_wrr() {
+    fn mean(scheduler: &str, rate: u64, fps: u64) -> f64 {
+        delay(&camera(scheduler, rate, fps, &[])).mean
+    }
+
     for (rate, fps) in [(1, 25), (6, 25), (12, 25), (16, 25), (18, 25), (12, 10)] {
-        let mean = |scheduler| delay(&camera(scheduler, rate, fps, &[])).mean;
-        let (mdp, wrr) = (mean("mdp"), mean("wrr"));
+        let (mdp, wrr) = (mean("mdp", rate, fps), mean("wrr", rate, fps));
         assert!(mdp < wrr, "{rate} Mbit/s, {fps}/s: {mdp} {wrr}");
     }
 }

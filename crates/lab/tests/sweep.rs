@@ -25,6 +25,10 @@ loss.load = { max = "1 %" }
 
 #[test]
 fn a_sweep_has_a_row_for_each_point_and_judges_each() {
+    fn rows(start: &str, table: &str) -> usize {
+        table.lines().filter(|line| line.starts_with(start)).count()
+    }
+
     let points = Point::parse("grid.toml", GRID, &[]).unwrap();
     assert_eq!(points.len(), 6);
     let report = run_sweep(&points, &RunOptions::seeds(2), &|_| ()).unwrap();
@@ -50,12 +54,19 @@ fn a_sweep_has_a_row_for_each_point_and_judges_each() {
         assert!(heading.contains(text), "{heading}");
     }
     assert!(!heading.contains("jain"), "there is one flow: {heading}");
-    let rows = |start: &str| table.lines().filter(|line| line.starts_with(start)).count();
     assert_eq!(
-        (rows("500 kbit/s "), rows("1 Mbit/s "), rows("2 Mbit/s ")),
+        (
+            rows("500 kbit/s ", &table),
+            rows("1 Mbit/s ", &table),
+            rows("2 Mbit/s ", &table)
+        ),
         (2, 2, 2)
     );
-    assert_eq!(rows("flows.0.rate=2 Mbit/s, links.up.delay="), 2, "{table}");
+    assert_eq!(
+        rows("flows.0.rate=2 Mbit/s, links.up.delay=", &table),
+        2,
+        "{table}"
+    );
     assert!(table.contains("<= 1.00 %"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&sweep_json(&report)).unwrap();
     assert_eq!(json["schema"], "anabranch-sweep/1");
@@ -118,15 +129,16 @@ fn drawn(settings: &[&str]) -> Result<String, String> {
 
 #[test]
 fn more_lines_than_colours_become_panels_of_their_own() {
-    let loss = r#"sweep.links.up.loss=["0 %","1 %"]"#;
-    let rates = r#"sweep.flows.0.rate=["1 Mbit/s","2 Mbit/s","3 Mbit/s"]"#;
-    let short = "duration=1 s";
-    let queues = |count: usize| {
+    fn queues(count: usize) -> String {
         let sizes: Vec<String> = (1..=count)
             .map(|size| format!("\"{} ms\"", 10 * size))
             .collect();
         format!("sweep.\"links.up.queue\"=[{}]", sizes.join(","))
-    };
+    }
+
+    let loss = r#"sweep.links.up.loss=["0 %","1 %"]"#;
+    let rates = r#"sweep.flows.0.rate=["1 Mbit/s","2 Mbit/s","3 Mbit/s"]"#;
+    let short = "duration=1 s";
     let one = drawn(&[short, rates, &queues(4)]).unwrap();
     assert!(!one.contains("loss.load %: "), "six lines are one panel");
     // Twelve lines: a panel for each delay, with six of rate and loss.
@@ -134,10 +146,10 @@ fn more_lines_than_colours_become_panels_of_their_own() {
     for text in ["loss.load %: 5 ms", "loss.load %: 10 ms", "3 Mbit/s, 1 %"] {
         assert!(svg.contains(text), "{text}");
     }
-    let down = |key: &str, unit: &str| {
+    fn down(key: &str, unit: &str) -> String {
         let values: Vec<String> = (1..=4).map(|value| format!("\"{value} {unit}\"")).collect();
         format!("sweep.links.down.{key}=[{}]", values.join(","))
-    };
+    }
     let (delays, losses) = (down("delay", "ms"), down("loss", "%"));
     let error = drawn(&[short, rates, loss, &delays, &losses]).expect_err("too many");
     for text in ["compare fewer", "--set", "links.up.delay"] {

@@ -1,9 +1,11 @@
 //! Kinds of traffic from the scenario file to the report and the trace.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anabranch_lab::{Report, RunOptions, Scenario, TraceOptions, run, run_outcomes};
+use anabranch_lab::metrics::{FlowStatistics, Traffic};
+use anabranch_lab::{Report, RunOptions, Scenario, ScenarioError, TraceOptions, run, run_outcomes};
 use anabranch_units::Duration;
+use tempfile::TempDir;
 
 const NETWORK: &str = r#"duration = "30 s"
 [links.up]
@@ -49,7 +51,7 @@ fn median(report: &Report, metric: &str, subject: &str) -> f64 {
 /// Each object has a session of its own, over all paths of the flow.
 #[test]
 fn short_objects_use_all_paths_and_counts_add_up() {
-    let flows = |paths: &str| {
+    fn flows(paths: &str) -> String {
         let text = r#"
 [[flows]]
 name = "pages"
@@ -60,8 +62,10 @@ max-bytes = "400 kB"
 mean-idle = "1 s"
 "#;
         format!("{text}paths = {paths}\n")
-    };
-    let by = |paths: &str| report(&scenario(&flows(paths)), 1);
+    }
+    fn by(paths: &str) -> Report {
+        report(&scenario(&flows(paths)), 1)
+    }
     let one = by(r#"["there"]"#);
     let two = by(r#"["there", "back"]"#);
     let transfers = median(&two, "transfers", "pages");
@@ -138,6 +142,18 @@ fn raw_flows_have_names_throughput_loss_and_delay() {
 
 #[test]
 fn raw_flows_are_in_the_traces() {
+    fn rows(name: &str, flow: &str, folder: &TempDir) -> usize {
+        let needle = format!(",{flow},");
+        read(name, folder)
+            .lines()
+            .filter(|line| line.contains(&needle))
+            .count()
+    }
+
+    fn read(name: &str, folder: &TempDir) -> String {
+        std::fs::read_to_string(folder.path().join(name)).unwrap()
+    }
+
     let folder = tempfile::tempdir().unwrap();
     let options = RunOptions {
         seeds: vec![1],
@@ -145,20 +161,15 @@ fn raw_flows_are_in_the_traces() {
         ..RunOptions::default()
     };
     run(&scenario(RAW), &options, &|_| ()).unwrap();
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     // Every 100 ms, the first at 0 s.
-    let rows = |name: &str, flow: &str| {
-        let needle = format!(",{flow},");
-        read(name)
-            .lines()
-            .filter(|line| line.contains(&needle))
-            .count()
-    };
     assert_eq!(
-        (rows("paths.csv", "steady"), rows("flows.csv", "crowd")),
+        (
+            rows("paths.csv", "steady", &folder),
+            rows("flows.csv", "crowd", &folder)
+        ),
         (301, 301)
     );
-    assert!(rows("packets.csv", "bursts") >= 12_000 - 200);
+    assert!(rows("packets.csv", "bursts", &folder) >= 12_000 - 200);
     anabranch_lab::plot(folder.path()).unwrap();
 }
 
@@ -233,30 +244,35 @@ longest-gap.camera = { min = "4.9 s", max = "5.2 s" }
 
 #[test]
 fn a_traces_file_is_looked_for_beside_the_scenario() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
+    fn load(path: &Path) -> Result<Scenario, ScenarioError> {
+        Scenario::load(path, &[])
+    }
+
+    fn write(name: &str, text: &str, folder: &TempDir) -> PathBuf {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path
-    };
+    }
+
+    let folder = tempfile::tempdir().unwrap();
     let rows: String = (0..30)
         .map(|frame| format!("{frame},1000,2000\n"))
         .collect();
     write(
         "sizes/two.csv",
         &format!("frame,200 kbit/s,400 kbit/s\n{rows}"),
+        &folder,
     );
     let source = r#"{ kind = "trace", file = "sizes/two.csv", fps = 25, min = "300 kbit/s" }"#;
     let flows = format!("{NETWORK}[[flows]]\nname = \"camera\"\nsource = {source}\n");
-    let load = |path: &Path| Scenario::load(path, &[]);
-    let report = report(&load(&write("camera.toml", &flows)).unwrap(), 1);
+    let report = report(&load(&write("camera.toml", &flows, &folder)).unwrap(), 1);
     let frames = &report.runs[0].statistics.flows[0];
     assert_eq!(frames.frames.captured, 750 + 1);
     // The target is 80 % of 1500 kbit/s, and the file ends at 400 kbit/s: 2000 B 25 times a second.
     let goodput = frames.goodput_bits_per_second;
     assert!((398e3..402e3).contains(&goodput), "{goodput}");
-    write("sizes/two.csv", "frame,200 kbit/s\n0,1,2\n");
+    write("sizes/two.csv", "frame,200 kbit/s\n0,1,2\n", &folder);
     let error = load(&folder.path().join("camera.toml"))
         .unwrap_err()
         .to_string();
@@ -272,6 +288,10 @@ fn a_traces_file_is_looked_for_beside_the_scenario() {
 
 #[test]
 fn rates_sent_and_fed_back_and_fairness_are_measured_of_those_whom_they_concern() {
+    fn traffic(flow: usize, flows: &[FlowStatistics]) -> &Traffic {
+        &flows[flow].traffic
+    }
+
     let flows = r#"
 [[flows]]
 name = "fast"
@@ -288,11 +308,10 @@ rate = "1 Mbit/s"
 "#;
     let report = report(&scenario(flows), 1);
     let run = &report.runs[0].statistics;
-    let traffic = |flow: usize| &run.flows[flow].traffic;
     for flow in 0..3 {
         let (sent, received) = (
-            traffic(flow).sent_bits_per_second,
-            traffic(flow).throughput_bits_per_second,
+            traffic(flow, &run.flows).sent_bits_per_second,
+            traffic(flow, &run.flows).throughput_bits_per_second,
         );
         assert!(
             (0.995..1.001).contains(&(received / sent)),
@@ -302,7 +321,7 @@ rate = "1 Mbit/s"
     // Every packet of up to 1400 B is answered by some 60 B; a generator's by none.
     let overhead = median(&report, "feedback-overhead", "fast");
     assert!((0.03..0.15).contains(&overhead), "{overhead}");
-    assert_eq!(traffic(2).feedback_bits_per_second, 0.0);
+    assert_eq!(traffic(2, &run.flows).feedback_bits_per_second, 0.0);
     // 300 of 800 kbit/s, and headers; the raw flow is not asked.
     let fairness = run.fairness_ratio.unwrap();
     assert!((0.35..0.42).contains(&fairness), "{fairness}");

@@ -1,6 +1,6 @@
 //! XLINK's reinjection before a viewer, in the simulator.
 
-use anabranch_lab::metrics::AdaptiveStatistics;
+use anabranch_lab::metrics::{AdaptiveStatistics, PathStatistics};
 use anabranch_lab::{RunOptions, Scenario, run};
 
 const NETWORK: &str = r#"
@@ -34,18 +34,19 @@ buffer = "4 s"
 
 /// Returns the viewer's experience, and the counts of reinjected and of sent packets.
 fn watched(overrides: &[&str]) -> (AdaptiveStatistics, u64, u64) {
+    fn sent(is_counted: fn(&str) -> bool, paths: &[PathStatistics]) -> u64 {
+        let reasons = paths.iter().flat_map(|path| &path.traffic.reasons);
+        let counted = reasons.filter(|sent| is_counted(&sent.reason));
+        counted.map(|sent| sent.packets).sum()
+    }
+
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let scenario = Scenario::parse("xlink.toml", NETWORK, &overrides)
         .unwrap_or_else(|error| panic!("{error}"));
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let flow = &report.runs[0].statistics.flows[0];
-    let sent = |is_counted: fn(&str) -> bool| {
-        let reasons = flow.paths.iter().flat_map(|path| &path.traffic.reasons);
-        let counted = reasons.filter(|sent| is_counted(&sent.reason));
-        counted.map(|sent| sent.packets).sum()
-    };
-    let copies = sent(|reason| reason == "reinjection");
-    (flow.adaptive.unwrap(), copies, sent(|_| true))
+    let copies = sent(|reason| reason == "reinjection", &flow.paths);
+    (flow.adaptive.unwrap(), copies, sent(|_| true, &flow.paths))
 }
 
 /// A buffer of two segments is often short: a segment's end on the far path is worth copying.

@@ -281,8 +281,11 @@ impl Cell {
     }
 
     fn sinr(&self, gains: &[f64; 21]) -> f64 {
+        fn noise_dbm(figure: f64) -> f64 {
+            -174.0 + 10.0 * libm::log10(BANDWIDTH_HZ) + figure
+        }
+
         // Thermal noise of -174 dBm/Hz.
-        let noise_dbm = |figure: f64| -174.0 + 10.0 * libm::log10(BANDWIDTH_HZ) + figure;
         match self.direction {
             Direction::Down => {
                 let received = gains.map(|gain| decibels(46.0 + gain));

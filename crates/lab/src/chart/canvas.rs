@@ -316,9 +316,9 @@ mod tests {
 
     #[test]
     fn ticks_are_round_numbers() {
-        let labels = |axis: &Axis| -> Vec<String> {
+        fn labels(axis: &Axis) -> Vec<String> {
             axis.ticks().iter().map(|tick| axis.label(*tick)).collect()
-        };
+        }
         assert_eq!(
             labels(&axis(0.0, 300.0)),
             ["0", "50", "100", "150", "200", "250", "300"]

@@ -41,20 +41,31 @@ pub fn playing_page(charts: &[Chart]) -> String {
 
 /// Returns the cover and the cursor of a plot, in pixels.
 fn player(right: f64, top: f64, height: f64) -> String {
-    let seconds = PLAYED_SECONDS + STANDING_SECONDS;
-    let end = PLAYED_SECONDS / seconds;
-    let animate = |name: &str, values: &str, more: &str| {
+    fn animate(name: &str, values: &str, more: &str, seconds: f64) -> String {
         format!(
             "<animate attributeName=\"{name}\" values=\"{values}\" {more} dur=\"{seconds}s\" \
              repeatCount=\"indefinite\"/>"
         )
-    };
+    }
+
+    let seconds = PLAYED_SECONDS + STANDING_SECONDS;
+    let end = PLAYED_SECONDS / seconds;
     let steady = format!("keyTimes=\"0;{end};{end};1\"");
-    let x = animate("x", &format!("{LEFT};{right};{right};{right}"), &steady);
+    let x = animate(
+        "x",
+        &format!("{LEFT};{right};{right};{right}"),
+        &steady,
+        seconds,
+    );
     let widest = right - LEFT + COVER_OVERHANG;
-    let width = animate("width", &format!("{widest};{COVER_OVERHANG};0;0"), &steady);
+    let width = animate(
+        "width",
+        &format!("{widest};{COVER_OVERHANG};0;0"),
+        &steady,
+        seconds,
+    );
     let at_once = format!("keyTimes=\"0;{end}\" calcMode=\"discrete\"");
-    let shown = animate("opacity", "0.8;0", &at_once);
+    let shown = animate("opacity", "0.8;0", &at_once, seconds);
     format!(
         "<rect x=\"{right}\" y=\"{top}\" width=\"0\" height=\"{height}\" fill=\"#fff\" \
          opacity=\"{COVER_OPACITY}\">{x}{width}</rect>\n\
@@ -70,14 +81,14 @@ mod tests {
 
     #[test]
     fn a_cover_spans_each_plot_of_lines_and_no_legend() {
-        let lines = |labels: usize| {
+        fn lines(labels: usize) -> Chart {
             Chart::Lines(Lines {
                 lines: (0..labels)
                     .map(|_| Line::new("a label of 31 characters, or so", vec![(0.0, 1.0)]))
                     .collect(),
                 ..Lines::default()
             })
-        };
+        }
         let charts = [lines(1), Chart::Bars(Bars::default()), lines(4)];
         let (still, playing) = (page(&charts), playing_page(&charts));
         let whole = still.trim_end().strip_suffix("</svg>").expect("it ends");

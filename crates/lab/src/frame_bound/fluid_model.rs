@@ -1,8 +1,10 @@
 //! Frames as a fluid that is poured over a flow's links.
 
+use anabranch_link::LinkConfig;
 use anabranch_units::{Duration, Instant};
 
 use super::supply::{Supply, bit_nanos_of, is_limited, least_propagation};
+use crate::LinkSpec;
 use crate::scenario::{FlowSpec, Scenario};
 
 /// Time after which a frame counts as never arriving.
@@ -44,15 +46,18 @@ struct Link {
 
 impl FluidModel {
     pub(super) fn of(scenario: &Scenario, flow: &FlowSpec) -> FluidModel {
+        fn config(link: usize, links: &[LinkSpec]) -> &LinkConfig {
+            &links[link].config
+        }
+
         let mut links: Vec<(usize, Link)> = Vec::new();
         let mut paths = Vec::new();
         let mut least = Duration::MAX;
         for path in &flow.paths {
             let route = &scenario.routes[path.route].forward;
-            let config = |link: usize| &scenario.links[link].config;
             let delay: Duration = route
                 .iter()
-                .map(|link| least_propagation(config(*link)))
+                .map(|link| least_propagation(config(*link, &scenario.links)))
                 .sum();
             least = least.min(delay);
             let mut before = Duration::ZERO;
@@ -61,11 +66,11 @@ impl FluidModel {
                 let after = delay - before;
                 // A path without limits keeps its last link, since it needs one.
                 let is_last = place_on_route + 1 == route.len();
-                if is_limited(config(*link)) || (is_last && places.is_empty()) {
+                if is_limited(config(*link, &scenario.links)) || (is_last && places.is_empty()) {
                     let known = links.iter().position(|(other, _)| other == link);
                     let place = known.unwrap_or(links.len());
                     if known.is_none() {
-                        let supply = Supply::of(config(*link));
+                        let supply = Supply::of(config(*link, &scenario.links));
                         links.push((*link, Link::new(supply, before, after)));
                     }
                     let (_, link) = &mut links[place];
@@ -73,7 +78,7 @@ impl FluidModel {
                     link.after = link.after.min(after);
                     places.push(place);
                 }
-                before += least_propagation(config(*link));
+                before += least_propagation(config(*link, &scenario.links));
             }
             paths.push(places);
         }

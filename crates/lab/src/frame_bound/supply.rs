@@ -166,12 +166,15 @@ mod tests {
 
     #[test]
     fn a_trace_repeats_and_passes_nothing_while_the_link_is_out() {
+        fn opportunities(link: &LinkConfig, millis: u64) -> u64 {
+            bytes_by(link, [millis])[0] / 1_504
+        }
+
         let trace = Trace::new(&[1, 1, 4]).unwrap();
         let mut link = LinkConfig {
             trace: Some(trace),
             ..LinkConfig::default()
         };
-        let opportunities = |link: &LinkConfig, millis| bytes_by(link, [millis])[0] / 1_504;
         let passed = [0, 1, 3, 4, 5, 8, 12].map(|at| opportunities(&link, at));
         assert_eq!(passed, [0, 2, 2, 3, 5, 6, 9]);
         // From 3 ms to 6 ms two and one are lost.

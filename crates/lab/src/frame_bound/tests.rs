@@ -122,10 +122,12 @@ fn the_main_flow_is_the_first_of_media_over_the_most_paths() {
 
 #[test]
 fn the_95th_percentile_and_its_neighbourhood() {
-    let parts = |millis| Parts {
-        sender: Duration::from_millis(millis),
-        ..Parts::default()
-    };
+    fn parts(millis: u64) -> Parts {
+        Parts {
+            sender: Duration::from_millis(millis),
+            ..Parts::default()
+        }
+    }
     // Among 94, 95 and 96 ms the last has no parts.
     let frames = (1..=100)
         .rev()

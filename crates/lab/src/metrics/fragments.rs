@@ -116,17 +116,25 @@ impl FragmentTrails {
     /// Handles an arrived packet; `None`: another copy has arrived before, or its frame's outcome
     /// is known.
     pub(super) fn on_arrived(&mut self, now: Instant, id: FragmentId) -> Option<FragmentArrival> {
+        fn gap(
+            neighbour: Option<usize>,
+            now: Instant,
+            frame_fragments: &[Trail],
+        ) -> Option<Duration> {
+            let neighbour = frame_fragments.get(neighbour?)?;
+            Some(now - neighbour.arrived_at()?)
+        }
+
         let frame = self.frame(id)?;
         let trail = frame.trail(id);
         if let Trail::Arrived(_) = std::mem::replace(trail, Trail::Arrived(now)) {
             return None;
         }
         let index = usize::from(id.fragment);
-        let gap = |neighbour: Option<usize>| {
-            let neighbour = frame.fragments.get(neighbour?)?;
-            Some(now - neighbour.arrived_at()?)
-        };
-        let gaps = [gap(index.checked_sub(1)), gap(Some(index + 1))];
+        let gaps = [
+            gap(index.checked_sub(1), now, &frame.fragments),
+            gap(Some(index + 1), now, &frame.fragments),
+        ];
         let took = now.saturating_since(frame.captured_at);
         let is_out_of_order = self.farthest > Some(id);
         self.farthest = self.farthest.max(Some(id));
@@ -182,15 +190,18 @@ mod tests {
 
     #[test]
     fn gaps_are_between_consecutive_packets_of_a_frame_in_either_order() {
+        fn arrive(millis: u64, id: FragmentId, trails: &mut FragmentTrails) -> FragmentArrival {
+            trails.on_arrived(Instant::from_millis(millis), id).unwrap()
+        }
+
         let mut trails = FragmentTrails::new(2);
         trails.on_captured(&frame(1));
         trails.on_captured(&frame(2));
-        let mut arrive = |millis, id| trails.on_arrived(Instant::from_millis(millis), id).unwrap();
-        let first = arrive(100, id(1, 0));
+        let first = arrive(100, id(1, 0), &mut trails);
         assert_eq!((first.took, first.gaps), (ms(60), [None, None]));
-        assert_eq!(arrive(107, id(1, 2)).gaps, [None, None]);
-        assert!(!arrive(108, id(2, 0)).is_out_of_order);
-        let middle = arrive(110, id(1, 1));
+        assert_eq!(arrive(107, id(1, 2), &mut trails).gaps, [None, None]);
+        assert!(!arrive(108, id(2, 0), &mut trails).is_out_of_order);
+        let middle = arrive(110, id(1, 1), &mut trails);
         assert_eq!(middle.gaps, [Some(ms(10)), Some(ms(3))]);
         assert!(middle.is_out_of_order);
     }
@@ -210,17 +221,20 @@ mod tests {
 
     #[test]
     fn a_switch_is_a_new_packet_on_another_path_than_the_one_before() {
+        fn send(fragment: u16, path: u8, trails: &mut FragmentTrails) -> bool {
+            trails.on_sent(id(0, fragment), PathId(path))
+        }
+
         let mut trails = FragmentTrails::new(2);
         trails.on_captured(&frame(0));
-        let mut send = |fragment, path| trails.on_sent(id(0, fragment), PathId(path));
         let switches = [
-            send(0, 0),
-            send(1, 0),
-            send(2, 1),
+            send(0, 0, &mut trails),
+            send(1, 0, &mut trails),
+            send(2, 1, &mut trails),
             // Another copy, which is no new packet.
-            send(0, 0),
-            send(3, 1),
-            send(4, 0),
+            send(0, 0, &mut trails),
+            send(3, 1, &mut trails),
+            send(4, 0, &mut trails),
         ];
         assert_eq!(switches, [false, false, true, false, false, true]);
     }

@@ -73,9 +73,12 @@ impl RateSeries {
         (from, to): (Instant, Instant),
         bytes: fn(&Bytes) -> u32,
     ) -> Vec<f64> {
+        fn at(index: usize) -> Instant {
+            Instant::ZERO + BIN * index as u64
+        }
+
         let begin = window.from.max(from).as_nanos().div_ceil(BIN.as_nanos()) as usize;
         let end = (window.to.min(to).as_nanos() / BIN.as_nanos()) as usize;
-        let at = |index: usize| Instant::ZERO + BIN * index as u64;
         let period = BIN * bins as u64;
         let starts = (begin..end).step_by(bins).filter(|start| {
             start + bins <= end && window.overlap(at(*start), at(start + bins)) == period
@@ -172,9 +175,12 @@ fn convergence_ms(rates: &[f64]) -> Option<f64> {
 /// Returns the number of samples after which a rate stays within 25 % of its mean over the second
 /// half; `None`: the last sample is still outside.
 fn convergence_bins(rates: &[f64]) -> Option<usize> {
+    fn is_settled(rate: &f64, settled: f64) -> bool {
+        (rate - settled).abs() <= 0.25 * settled
+    }
+
     let settled = mean(&rates[rates.len() / 2..]);
-    let is_settled = |rate: &f64| (rate - settled).abs() <= 0.25 * settled;
-    match rates.iter().rposition(|rate| !is_settled(rate)) {
+    match rates.iter().rposition(|rate| !is_settled(rate, settled)) {
         _ if settled <= 0.0 => None,
         None => Some(0),
         Some(last) if last + 1 < rates.len() => Some(last + 1),

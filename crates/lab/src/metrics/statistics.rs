@@ -340,16 +340,16 @@ pub struct Distribution {
 impl Distribution {
     /// Returns the distribution of spans recorded in nanoseconds; `None` without any.
     pub(crate) fn of(histogram: &Histogram) -> Option<Distribution> {
-        let percentile = |percent| {
+        fn percentile(percent: u8, histogram: &Histogram) -> Option<f64> {
             histogram
                 .percentile(percent)
                 .map(|nanos| nanos as f64 / 1e6)
-        };
+        }
         Some(Distribution {
             mean: histogram.mean()? / 1e6,
-            p50: percentile(50)?,
-            p95: percentile(95)?,
-            p99: percentile(99)?,
+            p50: percentile(50, histogram)?,
+            p95: percentile(95, histogram)?,
+            p99: percentile(99, histogram)?,
             max: histogram.max() as f64 / 1e6,
         })
     }

@@ -26,10 +26,10 @@ impl Window {
     /// Whether an event at `at` counts. The end of each part counts and the beginning does not,
     /// except for the beginning of the run, so that adjacent parts share nothing.
     pub fn contains(&self, at: Instant) -> bool {
-        let is_in = |from: Instant, to: Instant| {
+        fn is_in(from: Instant, to: Instant, at: Instant) -> bool {
             (from < at || (from == Instant::ZERO && at == from)) && at <= to
-        };
-        is_in(self.from, self.to) && !self.outside.is_some_and(|(from, to)| is_in(from, to))
+        }
+        is_in(self.from, self.to, at) && !self.outside.is_some_and(|(from, to)| is_in(from, to, at))
     }
 
     /// Returns the instants at which it opens or closes.

@@ -79,10 +79,13 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Shard, String> {
-        let numbers = text.split_once('/').and_then(|(number, count)| {
-            let parsed = |text: &str| text.trim().parse::<u64>().ok();
-            Some((parsed(number)?, parsed(count)?))
-        });
+        fn parsed(text: &str) -> Option<u64> {
+            text.trim().parse::<u64>().ok()
+        }
+
+        let numbers = text
+            .split_once('/')
+            .and_then(|(number, count)| Some((parsed(number)?, parsed(count)?)));
         match numbers {
             None => Err("write the number of the shard and that of all, as in 3/40".to_owned()),
             Some((_, 0)) => Err("there is at least one shard: write 1/1 for all runs".to_owned()),

@@ -6,6 +6,7 @@ use anabranch_link::{
 };
 use anabranch_units::ByteCount;
 
+use super::error::Mistake;
 use super::node::{Node, Value};
 use super::reader::{
     Read, Table, boolean, choice, duration, integer, number, positive_duration, quantity,
@@ -98,7 +99,9 @@ pub(super) fn names() -> Vec<String> {
 }
 
 pub(super) fn discipline(node: &Node) -> Read<Discipline> {
-    let kind = |node: &Node| choice(node, "queue discipline", &KINDS);
+    fn kind(node: &Node) -> Result<Kind, Mistake> {
+        choice(node, "queue discipline", &KINDS)
+    }
     let (kind, node) = match node.value {
         Value::Table(_) => (Table::of(node, KEYS)?.required("kind", kind)?, node),
         _ => (
@@ -130,6 +133,10 @@ fn options<'a>(node: &'a Node, keys: &[&str]) -> Read<Table<'a>> {
 }
 
 fn red(node: &Node) -> Read<RedOptions> {
+    fn threshold(node: &Node) -> Result<QueueLimit, Mistake> {
+        quantity::<QueueLimit>(node)
+    }
+
     let keys = [
         "min-threshold",
         "max-threshold",
@@ -141,7 +148,6 @@ fn red(node: &Node) -> Read<RedOptions> {
     ];
     let table = options(node, &keys)?;
     let usual = RedOptions::default();
-    let threshold = |node: &Node| quantity::<QueueLimit>(node);
     Ok(RedOptions {
         min_threshold: table.or("min-threshold", usual.min_threshold, threshold)?,
         max_threshold: table.or("max-threshold", usual.max_threshold, threshold)?,
@@ -195,6 +201,10 @@ fn pie(node: &Node) -> Read<PieOptions> {
 }
 
 fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
+    fn scheduler(node: &Node) -> Result<DualQueueScheduler, Mistake> {
+        choice(node, "scheduler of the two queues", &SCHEDULERS)
+    }
+
     let keys = [
         "target",
         "max-rtt",
@@ -204,7 +214,6 @@ fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
     ];
     let table = options(node, &keys)?;
     let usual = DualPi2Options::default();
-    let scheduler = |node: &Node| choice(node, "scheduler of the two queues", &SCHEDULERS);
     Ok(DualPi2Options {
         target: table.or("target", usual.target, positive_duration)?,
         max_rtt: table.or("max-rtt", usual.max_rtt, positive_duration)?,

@@ -111,17 +111,21 @@ impl Document {
     }
 
     fn apply(&mut self, index: usize) -> Result<(), Mistake> {
+        fn mistake(key: &str, message: &str, place: Place) -> Mistake {
+            Mistake {
+                place,
+                key: key.to_owned(),
+                message: message.to_owned(),
+            }
+        }
+
         let setting = self.overrides[index].clone();
         let place = Place::Override(index);
-        let mistake = |key: &str, message: &str| Mistake {
-            place,
-            key: key.to_owned(),
-            message: message.to_owned(),
-        };
         let Some((keys, value)) = override_key::parse(&setting) else {
             return Err(mistake(
                 "",
                 "an override is written KEY=VALUE, with a key as in links.bottleneck.rate",
+                place,
             ));
         };
         let swept = match keys.split_first() {

@@ -166,16 +166,17 @@ mod tests {
 
     #[test]
     fn a_scenario_of_more_than_anybody_needs_is_refused() {
+        fn flow(name: &str) -> String {
+            format!(
+                "[[flows]]\nname = \"{name}\"\nkind = \"bulk\"\npaths = [\"r\"]\ncount = 10000\n"
+            )
+        }
+
         let links: String = (0..5_000)
             .map(|link| format!("l{link}.delay = \"1 ms\"\n"))
             .collect();
         let error = mistake(&format!("duration = \"1 s\"\n[links]\n{links}"));
         assert!(error.contains("links: more than 4096"), "{error}");
-        let flow = |name| {
-            format!(
-                "[[flows]]\nname = \"{name}\"\nkind = \"bulk\"\npaths = [\"r\"]\ncount = 10000\n"
-            )
-        };
         let error = mistake(&format!(
             "duration = \"1 s\"\nlinks.l.delay = \"1 ms\"\n\
              routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n{}{}",
@@ -265,6 +266,15 @@ mod tests {
 
     #[test]
     fn no_message_repeats_a_file() {
+        fn source(kind: &str, name: &str) -> String {
+            format!(
+                "duration = \"1 s\"\nlinks.l.delay = \"1 ms\"\n\
+                 routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n\
+                 [[flows]]\nkind = \"media\"\npaths = [\"r\"]\n\
+                 source = {{ kind = \"{kind}\", file = \"{name}\" }}\n"
+            )
+        }
+
         let (_above, own) = folders();
         let files = [
             ("text", SECRET.to_owned()),
@@ -280,15 +290,7 @@ mod tests {
         for (name, text) in files {
             std::fs::write(own.join(name), text).unwrap();
             let base = format!("base = \"{name}\"\n");
-            let source = |kind: &str| {
-                format!(
-                    "duration = \"1 s\"\nlinks.l.delay = \"1 ms\"\n\
-                     routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n\
-                     [[flows]]\nkind = \"media\"\npaths = [\"r\"]\n\
-                     source = {{ kind = \"{kind}\", file = \"{name}\" }}\n"
-                )
-            };
-            let texts = [base, source("trace"), source("hybrid")];
+            let texts = [base, source("trace", name), source("hybrid", name)];
             let errors = texts.iter().map(|text| {
                 let error = Scenario::parse(&file, text, &[]).expect_err(name);
                 error.to_string()

@@ -92,12 +92,14 @@ impl Node {
 impl Value {
     /// Returns the same value at another key.
     pub(super) fn moved(&self, key: &str) -> Value {
-        let node = |node: &Node, key: String| Node {
-            value: node.value.moved(&key),
-            place: node.place,
-            at: node.at,
-            key,
-        };
+        fn node(node: &Node, key: String) -> Node {
+            Node {
+                value: node.value.moved(&key),
+                place: node.place,
+                at: node.at,
+                key,
+            }
+        }
         match self {
             Value::Array(elements) => {
                 let elements = elements.iter().enumerate();

@@ -41,9 +41,9 @@ mod tests {
 
     #[test]
     fn dots_and_equals_signs_in_quotes_belong_to_the_name() {
-        let names = |setting: &str| {
+        fn names(setting: &str) -> Option<(String, String)> {
             parse(setting).map(|(names, value)| (names.join("|"), value.to_owned()))
-        };
+        }
         for (setting, key, value) in [
             ("links.wifi.rate=2 Mbit/s", "links|wifi|rate", "2 Mbit/s"),
             (" flows.0.name = a=b ", "flows|0|name", "a=b"),

@@ -198,23 +198,23 @@ where
 }
 
 pub(super) fn number(node: &Node, range: RangeInclusive<f64>) -> Read<f64> {
-    let wanted = || {
+    fn wanted(range: &RangeInclusive<f64>) -> String {
         format!(
             "expected a number from {} to {}",
             range.start(),
             range.end()
         )
-    };
+    }
     let value = match node.value {
         Value::Integer(number) => number as f64,
         Value::Float(number) => number,
-        ref other => return Err(node.mistake(format!("{}, not {other}", wanted()))),
+        ref other => return Err(node.mistake(format!("{}, not {other}", wanted(&range)))),
     };
     // A NaN is in no range.
     if range.contains(&value) {
         Ok(value)
     } else {
-        Err(node.mistake(format!("{}, not {value}", wanted())))
+        Err(node.mistake(format!("{}, not {value}", wanted(&range))))
     }
 }
 

@@ -26,8 +26,7 @@ pub fn schema() -> String {
 
 /// Returns the definitions that are used in many places.
 fn definitions() -> Value {
-    let mut all = Map::new();
-    let quantity = |what: &str, example: &str, units: &str| {
+    fn quantity(what: &str, example: &str, units: &str) -> Value {
         json!({
             "description": format!("{what}, as in \"{example}\""),
             "anyOf": [
@@ -35,7 +34,9 @@ fn definitions() -> Value {
                 { "enum": [0, "0"] },
             ],
         })
-    };
+    }
+
+    let mut all = Map::new();
     let (times, amounts) = ("ns|us|µs|μs|ms|s|min|h", "B|kB|KiB|MB|MiB|GB");
     let rates = "bit/s|bps|kbit/s|kbps|Mbit/s|Mbps|Gbit/s|Gbps";
     all.insert("duration".to_owned(), quantity("a time", "100 ms", times));
@@ -163,7 +164,7 @@ fn table(keys: &[Key]) -> Value {
 }
 
 fn expectations() -> Value {
-    let property = |metric: &Metric| {
+    fn property(metric: &Metric) -> (String, Value) {
         let bounds = reference(match metric.unit {
             Unit::Share => "bounds-share",
             Unit::Milliseconds => "bounds-duration",
@@ -178,7 +179,7 @@ fn expectations() -> Value {
             Scope::EachFlow | Scope::Link => named,
         };
         (metric.name.to_owned(), value)
-    };
+    }
     json!({
         "type": "object",
         "properties": METRICS.iter().map(property).collect::<Map<_, _>>(),

@@ -63,10 +63,15 @@ impl Swept {
     /// # Errors
     /// As [`Swept::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Swept, ScenarioError> {
+        fn point(
+            (settings, scenario): (Vec<Setting>, Result<Scenario, ScenarioError>),
+        ) -> SweptPoint {
+            SweptPoint { settings, scenario }
+        }
+
         let beside = Beside::new(file);
         let files = Files::OnDisk(&beside);
         let document = Document::parse(file, text, files, overrides)?;
-        let point = |(settings, scenario)| SweptPoint { settings, scenario };
         let mut points: Vec<SweptPoint> = sweep::points(&document, file, files, Algorithms::NONE)?
             .map(point)
             .collect();
@@ -98,6 +103,8 @@ impl Swept {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
     const TEXT: &str = "duration = \"1 s\"\nlinks.up = { trace = \"up.trace\" }\n\
@@ -106,13 +113,14 @@ mod tests {
 
     #[test]
     fn a_hash_depends_on_values_and_files_and_not_on_comments_and_folders() {
-        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let hash = |folder: &tempfile::TempDir, text: &str, trace: &str, overrides: &[&str]| {
+        fn hash(folder: &TempDir, text: &str, trace: &str, overrides: &[&str]) -> String {
             std::fs::write(folder.path().join("up.trace"), trace).unwrap();
             let file = folder.path().join("swept.toml").display().to_string();
             let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
             Swept::parse(&file, text, &overrides).unwrap().hash
-        };
+        }
+
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [one, other] = &folders;
         let first = hash(one, TEXT, "1\n2\n", &[]);
         assert_eq!(hash(other, &format!("# new\n{TEXT}"), "1\n2\n", &[]), first);

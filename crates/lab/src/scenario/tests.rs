@@ -14,6 +14,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::source::SourceConfig;
 
 use super::{PathSpec, Scenario};
+use crate::FlowSpec;
 use crate::metrics::Subject;
 
 /// A small scenario whose lines the tests replace.
@@ -143,14 +144,14 @@ fn with_settings() -> Scenario {
 
 #[test]
 fn reassembly_waits_for_the_deadline_by_default() {
-    let deadline_and_wait = |settings: &str| {
+    fn deadline_and_wait(settings: &str) -> (u64, u64) {
         let scenario = parse(&BASE.replace("[[flows]]\ncount = 2", settings)).unwrap();
         let media = &scenario.flows[0].media().unwrap().config.media;
         (
             media.deadline.as_millis(),
             media.reassembly_wait.as_millis(),
         )
-    };
+    }
     let flows = "[[flows]]\ncount = 2";
     assert_eq!(deadline_and_wait(flows), (500, 500));
     let deadline = format!("{flows}\ndeadline = \"1500 ms\"");
@@ -421,7 +422,9 @@ fn a_mistake_names_file_line_key_and_the_known_choices() {
 
 #[test]
 fn overrides_replace_and_add() {
-    let flow = |setting| parse_set(setting).unwrap().flows[0].clone();
+    fn flow(setting: &str) -> FlowSpec {
+        parse_set(setting).unwrap().flows[0].clone()
+    }
     assert_eq!(
         flow("flow-defaults.controller=new-reno").controller(),
         "new-reno"

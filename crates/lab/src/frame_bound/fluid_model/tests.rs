@@ -50,16 +50,22 @@ fn over_one_path_a_frame_takes_its_size_over_the_rate_behind_those_before_it() {
 
 #[test]
 fn over_two_paths_a_frame_fills_both_to_the_same_level() {
+    fn alone(bytes: u64, model: &FluidModel) -> Option<u64> {
+        arrivals_of(model.clone(), &[(0, bytes)])[0]
+    }
+
     let links = [
         "rate = \"8 Mbit/s\"\ndelay = \"20 ms\"",
         "rate = \"4 Mbit/s\"\ndelay = \"50 ms\"",
     ];
     let model = model(&links, &[&["a"], &["b"]]);
-    let alone = |bytes| arrivals_of(model.clone(), &[(0, bytes)])[0];
     // (T - 20 ms) + (T - 50 ms) / 2 = 60 ms.
-    assert_eq!(alone(60_000), Some((60_000 + 20_000 + 25_000) * 2 / 3));
+    assert_eq!(
+        alone(60_000, &model),
+        Some((60_000 + 20_000 + 25_000) * 2 / 3)
+    );
     // A frame this short gains nothing from the far path.
-    assert_eq!(alone(20_000), Some(40_000));
+    assert_eq!(alone(20_000, &model), Some(40_000));
 }
 
 #[test]
@@ -100,18 +106,21 @@ fn what_never_arrives_takes_nothing() {
 
 #[test]
 fn the_rest_of_an_opportunity_is_for_a_frame_that_waits() {
+    fn alone(at: u64, bytes: u64, model: &FluidModel) -> Option<u64> {
+        arrivals_of(model.clone(), &[(at, bytes)])[0]
+    }
+
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.trace");
     std::fs::write(&file, "2\n5\n").unwrap();
     let trace = format!("links.a.trace={}", file.display());
     let model = model_with(&["delay = \"10 ms\""], &[&["a"]], &[trace]);
     // Opportunities at 2, 5, 7, 10, 12, 15, … ms.
-    let alone = |at, bytes| arrivals_of(model.clone(), &[(at, bytes)])[0];
-    assert_eq!(alone(0, 1_504), Some(12_000));
-    assert_eq!(alone(0, 1_505), Some(15_000));
-    assert_eq!(alone(0, 4 * 1_504), Some(20_000));
+    assert_eq!(alone(0, 1_504, &model), Some(12_000));
+    assert_eq!(alone(0, 1_505, &model), Some(15_000));
+    assert_eq!(alone(0, 4 * 1_504, &model), Some(20_000));
     // A frame that comes at the very instant has missed it.
-    assert_eq!(alone(2_000, 1), Some(15_000));
+    assert_eq!(alone(2_000, 1, &model), Some(15_000));
     let waits = arrivals_of(model.clone(), &[(0, 1_000), (1_000, 504), (1_500, 1)]);
     assert_eq!(waits, [12_000, 12_000, 15_000].map(Some));
     let comes_later = arrivals_of(model, &[(0, 1_000), (2_000, 504)]);

@@ -5,6 +5,8 @@ use anabranch_sim::ShortObjects;
 use anabranch_units::ByteCount;
 
 use super::{Context, FlowKind, Kind, session, stream};
+use crate::scenario::error::Mistake;
+use crate::scenario::node::Node;
 use crate::scenario::reader::{Read, Table, boolean, positive_duration, quantity};
 use crate::scenario::shape::{Key, Shape};
 
@@ -39,8 +41,11 @@ const KEYS: &[Key] = &[
 ];
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
+    fn bytes(node: &Node) -> Result<u64, Mistake> {
+        quantity(node).map(|ByteCount(bytes)| bytes.max(1))
+    }
+
     let usual = ShortObjects::default();
-    let bytes = |node| quantity(node).map(|ByteCount(bytes)| bytes.max(1));
     let objects = ShortObjects {
         min_bytes: table.or("min-bytes", usual.min_bytes, bytes)?,
         max_bytes: table.or("max-bytes", usual.max_bytes, bytes)?,

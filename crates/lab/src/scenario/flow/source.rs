@@ -410,10 +410,14 @@ fn set_live(control: &mut RateControl, frames_per_second: u32, table: &Table<'_>
 
 /// Returns the frame structure of a `gop` source, if it has a pattern.
 fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
-    let pattern = |node: &Node| {
+    fn spread(node: &Node) -> Result<f64, Mistake> {
+        number(node, 0.0..=2.0)
+    }
+
+    fn pattern(node: &Node) -> Result<IpbPattern, Mistake> {
         let pattern: Result<IpbPattern, _> = text(node)?.parse();
         pattern.map_err(|error| node.mistake(error))
-    };
+    }
     let pattern = table.optional("pattern", pattern)?;
     let b_frames = table.optional("b-frames", |node| integer(node, 0..=16_u32))?;
     let b_frames = match (pattern, b_frames) {
@@ -436,7 +440,6 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
         return Err(node.mistake("stored video, which a pattern is for, hears of no loss"));
     }
     let usual = IpbStructure::default();
-    let spread = |node| number(node, 0.0..=2.0);
     Ok(Some(IpbStructure {
         b_frames,
         ratio: table.or("ratio", usual.ratio, ratio)?,

@@ -8,6 +8,7 @@ use anabranch_units::{ByteCount, Duration};
 
 use super::session;
 use crate::scenario::algorithms::Algorithms;
+use crate::scenario::error::Mistake;
 use crate::scenario::node::Node;
 use crate::scenario::reader::{
     Read, Table, choice, duration, integer, list, positive_duration, quantity,
@@ -75,6 +76,13 @@ fn retransmissions() -> Vec<String> {
 
 /// Reads the set-up of both ends.
 pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config> {
+    fn delayed_ack(node: &Node) -> Result<Duration, Mistake> {
+        match duration(node)? {
+            delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
+            delay => Ok(delay),
+        }
+    }
+
     let mut session = session::config(table, algorithms, &session::STREAM_LOSS_DETECTIONS)?;
     let has_several_paths = has_several_paths(table)?;
     if has_several_paths && table.node("scheduler").is_none() {
@@ -84,10 +92,6 @@ pub(super) fn config(table: &Table<'_>, algorithms: &Algorithms) -> Read<Config>
         choice(node, "retransmission", &RETRANSMISSIONS)
     })?;
     let usual = StreamConfig::default();
-    let delayed_ack = |node: &Node| match duration(node)? {
-        delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
-        delay => Ok(delay),
-    };
     let receive_window_bytes = table.or("receive-window", usual.receive_window_bytes, |node| {
         let ByteCount(bytes) = quantity(node)?;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;

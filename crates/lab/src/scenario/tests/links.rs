@@ -144,21 +144,25 @@ fn jitter_reaches_the_link() {
 
 #[test]
 fn routes_are_known_in_the_order_of_the_file() {
-    let links = "[links.a]\n[links.b]\n";
-    let flows = "[[flows]]\nsource = { kind = \"cbr\", rate = \"1 Mbit/s\" }\npaths = [\"wifi\"]\n";
-    let route = |name: &str| format!("[routes.{name}]\nforward = [\"a\"]\nreverse = [\"b\"]\n");
-    let names = |routes: &str| {
+    fn names(routes: &str, links: &str, flows: &str) -> String {
         let text = format!("duration = \"1 s\"\n{links}{routes}{flows}");
         let scenario = super::parse(&text).unwrap();
         let written = scenario.routes_as_written();
         let names: Vec<String> = written.iter().map(|route| route.name.clone()).collect();
         names.join(" ")
-    };
+    }
+
+    fn route(name: &str) -> String {
+        format!("[routes.{name}]\nforward = [\"a\"]\nreverse = [\"b\"]\n")
+    }
+
+    let links = "[links.a]\n[links.b]\n";
+    let flows = "[[flows]]\nsource = { kind = \"cbr\", rate = \"1 Mbit/s\" }\npaths = [\"wifi\"]\n";
     let tables = ["wifi", "lte", "dsl", "a"].map(route).concat();
-    assert_eq!(names(&tables), "wifi lte dsl a");
+    assert_eq!(names(&tables, links, flows), "wifi lte dsl a");
     let inline = "{ forward = [\"a\"], reverse = [\"b\"] }";
     let inline = format!("[routes]\nwifi = {inline}\nb = {inline}\n");
-    assert_eq!(names(&inline), "wifi b");
+    assert_eq!(names(&inline, links, flows), "wifi b");
     let counted = route("wifi") + &route("b").replace("forward", "count = 2\nforward");
-    assert_eq!(names(&counted), "wifi b-1 b-2");
+    assert_eq!(names(&counted, links, flows), "wifi b-1 b-2");
 }
