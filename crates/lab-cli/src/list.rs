@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn metrics() -> String {
-    let line = |metric: &Metric| {
+    fn line(metric: &Metric) -> String {
         let scope = match metric.scope {
             Scope::Run => "the run",
             Scope::Flow => "each flow and all together",
@@ -79,7 +79,7 @@ fn metrics() -> String {
             Unit::Number => "number",
         };
         format!("{:<28} {unit:<14} of {scope}\n", metric.name)
-    };
+    }
     METRICS.iter().map(line).collect()
 }
 

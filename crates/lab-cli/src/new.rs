@@ -154,6 +154,14 @@ fn checkout(folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// Writes and registers the algorithm. Returns its file, relative to the checkout's root.
 fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    fn cannot_write(path: &Path) -> String {
+        format!("cannot write {}", path.display())
+    }
+
+    fn strange(file: &str) -> String {
+        format!("{file} does not look as it should")
+    }
+
     let (noun, registry) = (kind.noun, kind.registry);
     let module = module_name(kind, name)?;
     let mut texts = BTreeMap::new();
@@ -167,7 +175,6 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
         names(&texts[registry]).all(|known| known != name),
         "there is a {noun} {name} already"
     );
-    let strange = |file: &str| format!("{file} does not look as it should");
     let text = declared(&texts[kind.modules], &module).with_context(|| strange(kind.modules))?;
     texts.insert(kind.modules, text);
     let entry = kind
@@ -182,7 +189,6 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
         "there is a {} already",
         file.display()
     );
-    let cannot_write = |path: &Path| format!("cannot write {}", path.display());
     let source = kind
         .template
         .replace("`template`", &format!("`{name}`"))
@@ -196,12 +202,15 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 
 /// Returns the module's name: `least-loss` is in `least_loss.rs`.
 fn module_name(kind: &Kind, name: &str) -> anyhow::Result<String> {
+    fn is_allowed(letter: char) -> bool {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit()
+    }
+
     let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase());
     if !begins_well
-        || !name.split('-').all(|word| {
-            let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-            !word.is_empty() && word.chars().all(is_allowed)
-        })
+        || !name
+            .split('-')
+            .all(|word| !word.is_empty() && word.chars().all(is_allowed))
         || name.len() > 30
     {
         bail!(
@@ -231,6 +240,8 @@ fn type_name(module: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -308,13 +319,16 @@ mod tests {
 
     #[test]
     fn known_and_impossible_names_change_nothing() {
+        fn texts(kind: &Kind, copy: &TempDir) -> [String; 2] {
+            [kind.modules, kind.registry].map(|file| read(copy.path(), file))
+        }
+
         let copy = copy();
-        let texts = |kind: &Kind| [kind.modules, kind.registry].map(|file| read(copy.path(), file));
         for (kind, known) in KINDS.into_iter().zip([
             ["live-bbr", "fixed", "rate-meter", "quic", "data-rate"],
             ["min-cost", "oracle", "one-by-one", "duration", "path-id"],
         ]) {
-            let before = texts(&kind);
+            let before = texts(&kind, &copy);
             let impossible = [
                 "core",
                 "match",
@@ -336,7 +350,7 @@ mod tests {
             fs::write(&written, "mine").unwrap();
             assert!(begin(&kind, copy.path(), "cheapest").is_err());
             assert_eq!(fs::read_to_string(written).unwrap(), "mine");
-            assert_eq!(texts(&kind), before);
+            assert_eq!(texts(&kind, &copy), before);
         }
     }
 

@@ -4,6 +4,7 @@ mod ends;
 mod paths;
 mod schedule;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anabranch_emu::namespace::obtain_rights;
@@ -211,10 +212,23 @@ fn starts(count: u64) -> String {
 
 /// Returns the command lines of sender and receiver.
 fn commands(program: &Path, folder: &Path) -> anyhow::Result<[Vec<std::ffi::OsString>; 2]> {
+    fn words(line: &str, program: &Path) -> Vec<OsString> {
+        let words = line.split_whitespace().map(std::ffi::OsString::from);
+        std::iter::once(program.as_os_str().to_owned())
+            .chain(words)
+            .collect()
+    }
+
+    fn key(name: &str, folder: &Path) -> String {
+        folder.join(name).display().to_string()
+    }
+
     let sender_key = anabranch::make_key(program, folder, "sender")?;
     let receiver_key = anabranch::make_key(program, folder, "receiver")?;
-    let key = |name: &str| folder.join(name).display().to_string();
-    let mut sender = format!("send --key {} --peer {receiver_key}", key("sender.key"));
+    let mut sender = format!(
+        "send --key {} --peer {receiver_key}",
+        key("sender.key", folder)
+    );
     for path in 0..PATH_COUNT {
         sender.push_str(&format!(" --to 10.27.{path}.1:{PORT} --via path{path}"));
     }
@@ -222,15 +236,9 @@ fn commands(program: &Path, folder: &Path) -> anyhow::Result<[Vec<std::ffi::OsSt
     let receiver = format!(
         "recv --listen 0.0.0.0:{PORT} --key {} --allow {sender_key} --keep-listening --latency \
          500ms udp://127.0.0.1:{OUTPUT_PORT}",
-        key("receiver.key")
+        key("receiver.key", folder)
     );
-    let words = |line: &str| {
-        let words = line.split_whitespace().map(std::ffi::OsString::from);
-        std::iter::once(program.as_os_str().to_owned())
-            .chain(words)
-            .collect()
-    };
-    Ok([words(&sender), words(&receiver)])
+    Ok([words(&sender, program), words(&receiver, program)])
 }
 
 /// A soak that runs.

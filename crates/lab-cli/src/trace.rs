@@ -110,6 +110,10 @@ const BAR_LEN: usize = 40;
 
 /// Returns statistics of a film as text.
 fn summary(name: &str, trace: &FrameTrace) -> String {
+    fn line(line: String, text: &mut String) {
+        writeln!(text, "{line}").expect("a String takes everything")
+    }
+
     let frames = trace.frames();
     let mut text = format!(
         "{name}: {} frames in {:.2} s, {:.2} frames/s, {}\n",
@@ -118,19 +122,22 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
         trace.frames_per_second(),
         trace.mean_rate(),
     );
-    let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
-    line(match trace.key_frame_interval() {
-        Some(interval) => format!("a key frame every {interval:.1} frames"),
-        None => "fewer than two key frames".to_owned(),
-    });
+    line(
+        match trace.key_frame_interval() {
+            Some(interval) => format!("a key frame every {interval:.1} frames"),
+            None => "fewer than two key frames".to_owned(),
+        },
+        &mut text,
+    );
     let types = PictureType::ALL.map(|kind| (kind, trace.of_type(kind)));
     let unit = types.iter().rev().find_map(|(_, of)| *of);
     for (kind, of) in types {
         if let (Some((count, mean)), Some((_, unit))) = (of, unit) {
             let ratio = mean / unit;
-            line(format!(
-                "{kind}: {count} frames, {mean:.0} B on average, ratio {ratio:.2}"
-            ));
+            line(
+                format!("{kind}: {count} frames, {mean:.0} B on average, ratio {ratio:.2}"),
+                &mut text,
+            );
         }
     }
     let disposable = anabranch_units::Importance::Disposable;
@@ -138,7 +145,7 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
         .iter()
         .filter(|frame| frame.importance == disposable)
         .count();
-    line(format!("{count} frames are disposable"));
+    line(format!("{count} frames are disposable"), &mut text);
     let largest = frames.iter().map(|frame| frame.bytes).max().unwrap_or(1);
     let width = largest.div_ceil(BARS).max(1);
     let mut counts = [0_usize; BARS as usize];
@@ -153,6 +160,7 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
             format!("up to {up_to:>8} B  {count:>6}  {}", "#".repeat(length))
                 .trim_end()
                 .to_owned(),
+            &mut text,
         );
     }
     text
@@ -309,6 +317,11 @@ mod tests {
 
     #[test]
     fn films_in_other_containers_are_traced_as_the_stream_they_hold() {
+        fn kinds(trace: &FrameTrace) -> Vec<(Option<PictureType>, Importance)> {
+            let frames = trace.frames().iter();
+            frames.map(|frame| (frame.kind, frame.importance)).collect()
+        }
+
         for codec in ["libx264", "libx265"] {
             if !has_ffmpeg(codec) {
                 continue;
@@ -352,10 +365,6 @@ mod tests {
                     .all(|frame| frame.kind == Some(PictureType::B))
             );
             for other in &traces[1..] {
-                let kinds = |trace: &FrameTrace| -> Vec<_> {
-                    let frames = trace.frames().iter();
-                    frames.map(|frame| (frame.kind, frame.importance)).collect()
-                };
                 assert_eq!(kinds(other), kinds(&traces[0]));
                 // The difference is the parameter sets, which MP4 stores elsewhere.
                 let (ours, theirs) = (other.total_bytes(), traces[0].total_bytes());

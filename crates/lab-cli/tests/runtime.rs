@@ -30,8 +30,11 @@ fn mean(runs: &[RunReport], measure: impl Fn(&RunReport) -> Option<f64>) -> f64 
 
 /// Returns the first path's share of the sent bytes.
 fn first_share(run: &RunReport) -> Option<f64> {
+    fn sent(path: &PathStatistics) -> f64 {
+        path.traffic.sent_bits_per_second
+    }
+
     let paths = &run.statistics.flows[0].paths;
-    let sent = |path: &PathStatistics| path.traffic.sent_bits_per_second;
     Some(sent(&paths[0]) / paths.iter().map(sent).sum::<f64>())
 }
 

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn windows_are_equal_within_an_acknowledgement() {
-        let of = |difference: f64, count: usize| {
+        fn of(difference: f64, count: usize) -> bool {
             let event = Event {
                 window: 20.0,
                 ..Event::default()
@@ -155,7 +155,7 @@ mod tests {
             let mut windows = vec![20.0; 1_000];
             windows[..count].fill(20.0 + difference);
             Differences::of(&[event; 1_000], &windows).are_equal()
-        };
+        }
         assert!(of(0.01, 1_000) && of(1.0, 10));
         assert!(!of(1.0, 11) && !of(1.1, 1));
         assert!(!Differences::of(&[], &[]).are_equal());

@@ -30,7 +30,9 @@ pub(super) fn lines() -> anyhow::Result<String> {
 }
 
 fn line(subflows: &[Value]) -> String {
-    let number = |subflow: &Value, key: &str| subflow[key].as_u64().unwrap_or_default();
+    fn number(subflow: &Value, key: &str) -> u64 {
+        subflow[key].as_u64().unwrap_or_default()
+    }
     let mut of_subflows = Vec::new();
     for subflow in subflows {
         if number(subflow, "id") != 0 {

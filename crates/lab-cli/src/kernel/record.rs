@@ -144,7 +144,9 @@ impl CongestionController for Recorder {
         session: &SessionView,
         paths: &[PathView],
     ) {
-        let number = |packet: &SentPacket| packet.packet_number;
+        fn number(packet: &SentPacket) -> u64 {
+            packet.packet_number
+        }
         let report = Report {
             acked: feedback
                 .acked

@@ -261,6 +261,10 @@ impl Replay {
 
     /// Passes a report to our controller.
     fn hear(&mut self, now: Instant, index: usize, report: &Report) {
+        fn bytes(packets: u32) -> u64 {
+            u64::from(packets) * u64::from(SEGMENT)
+        }
+
         let views: Vec<PathView> = (0..self.paths.len())
             .map(|index| self.paths[index].view(index))
             .collect();
@@ -281,7 +285,6 @@ impl Replay {
             .map(|number| path.packet(*number))
             .collect();
         path.lost += lost.len() as u64 * u64::from(SEGMENT);
-        let bytes = |packets: u32| u64::from(packets) * u64::from(SEGMENT);
         let feedback = Feedback {
             path: PathId(index as u8),
             acked: &acked,

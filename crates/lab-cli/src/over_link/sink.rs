@@ -130,6 +130,10 @@ impl Received {
     /// Judges the stream that came. A picture is in time if its last packet came at most `budget`
     /// after it was sent. The output is expected to be silent for no longer after the end.
     pub(crate) fn figures(&self, sent: &Sent, budget: Duration) -> Figures {
+        fn share(count: u64, of: u64) -> f64 {
+            count as f64 / of.max(1) as f64
+        }
+
         let mut decodability = Decodability::default();
         let (mut whole_count, mut decodable_count) = (0_u64, 0_u64);
         for number in sent.pictures.clone() {
@@ -149,7 +153,6 @@ impl Received {
         }
         let mut delays = self.delays.clone();
         delays.sort_unstable();
-        let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
         let picture_count = sent.pictures.clone().count() as u64;
         Figures {
             delivered: share(self.packet_count(), sent.packet_count),

@@ -56,11 +56,13 @@ pub(super) struct SharedMeter(Arc<Mutex<Meter>>);
 
 impl SharedMeter {
     pub(super) fn new(recording: Recording, zero: Instant, path_count: usize) -> Self {
-        let none = || (0..path_count).map(|_| VecDeque::new()).collect();
+        fn none(path_count: usize) -> Vec<VecDeque<Sent>> {
+            (0..path_count).map(|_| VecDeque::new()).collect()
+        }
         SharedMeter(Arc::new(Mutex::new(Meter {
             recording: Some(recording),
             zero,
-            sent: [none(), none()],
+            sent: [none(path_count), none(path_count)],
             packets: PacketCounts::default(),
             data_packets_delivered: 0,
             first_frames: vec![0],

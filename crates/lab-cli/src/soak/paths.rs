@@ -20,7 +20,7 @@ const JITTER: Duration = Duration::from_millis(20);
 
 /// Returns the paths as they are at the start. Packets of two of them overtake each other.
 pub(super) fn routes() -> Vec<EmulatedRoute> {
-    let route = |index: usize| {
+    fn route(index: usize) -> EmulatedRoute {
         let link = LinkConfig {
             rate: Some(DataRate::from_megabits_per_second(4)),
             delay: Duration::from_millis(30 + 10 * index as u64),
@@ -37,7 +37,7 @@ pub(super) fn routes() -> Vec<EmulatedRoute> {
             forward: link.clone(),
             reverse: link,
         }
-    };
+    }
     (0..PATH_COUNT).map(route).collect()
 }
 

@@ -209,9 +209,9 @@ impl std::fmt::Display for Video {
 
 impl Video {
     fn is_like(&self, other: &Video) -> bool {
-        let is_near = |own: f64, other: f64| {
+        fn is_near(own: f64, other: f64) -> bool {
             (own - other).abs() <= (ALIKE_PART * own.max(other)).max(ALIKE_PICTURES)
-        };
+        }
         is_near(self.discards, other.discards)
             && (self.underflows - other.underflows).abs()
                 <= (ALIKE_PART * self.underflows.max(other.underflows)).max(0.5)
@@ -219,9 +219,9 @@ impl Video {
 
     /// Fewer discards, or fewer underflows if discards are alike: the papers' order.
     fn is_better_than(&self, other: &Video) -> bool {
-        let fewer = |own: f64, other: f64, least: f64| {
+        fn fewer(own: f64, other: f64, least: f64) -> bool {
             own < other && other - own > (ALIKE_PART * other).max(least)
-        };
+        }
         fewer(self.discards, other.discards, ALIKE_PICTURES)
             || (!fewer(other.discards, self.discards, ALIKE_PICTURES)
                 && fewer(self.underflows, other.underflows, 0.5))

@@ -220,11 +220,10 @@ fn start_proxy(
     scheduler: &str,
     limit: u64,
 ) -> anyhow::Result<[Program; 2]> {
-    let program = proxy_program()?.display().to_string();
-    let key = |name: &str| -> anyhow::Result<(String, String)> {
-        let file = setting.folder.join(name);
+    fn key(name: &str, program: &str, folder: &Path) -> anyhow::Result<(String, String)> {
+        let file = folder.join(name);
         let _ = fs::remove_file(&file);
-        let output = Command::new(&program)
+        let output = Command::new(program)
             .args(["keygen", "--output"])
             .arg(&file)
             .output()
@@ -232,9 +231,11 @@ fn start_proxy(
         ensure!(output.status.success(), "`anabranch keygen` failed");
         let public = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok((file.display().to_string(), public))
-    };
-    let (server_key, server) = key("server.key")?;
-    let (proxy_key, proxy) = key("proxy.key")?;
+    }
+
+    let program = proxy_program()?.display().to_string();
+    let (server_key, server) = key("server.key", &program, setting.folder)?;
+    let (proxy_key, proxy) = key("proxy.key", &program, setting.folder)?;
     let words = [
         &program,
         "serve",

@@ -168,13 +168,13 @@ fn ask(port: u16) -> io::Result<String> {
 }
 
 fn counts_of(text: &str) -> Option<Counts> {
-    let count = |key: &str| {
+    fn count(key: &str, text: &str) -> Option<u64> {
         let line = text.lines().find(|line| line.contains(key))?;
         line.rsplit(':').next()?.trim().parse().ok()
-    };
+    }
     Some(Counts {
-        displayed: count("frames displayed")?,
-        lost: count("frames lost")?,
+        displayed: count("frames displayed", text)?,
+        lost: count("frames lost", text)?,
     })
 }
 

@@ -16,6 +16,10 @@ pub(super) fn films(
     seconds: u64,
     count: u64,
 ) -> anyhow::Result<Vec<Film>> {
+    fn rate(bits_per_second: f64, run_seconds: f64, seconds: u64) -> f64 {
+        bits_per_second * run_seconds / seconds as f64 * 1e-6
+    }
+
     let Some(controller) = row.simulated() else {
         return Ok(Vec::new());
     };
@@ -31,9 +35,14 @@ pub(super) fn films(
         let stalled = download.stall_time_ms / 1e3;
         let lasted = download.start_up_ms.unwrap_or_default() / 1e3 + seconds as f64 + stalled;
         // Bits of the whole run, over the film's length as in the kernel.
-        let rate = |bits_per_second: f64| bits_per_second * run_seconds / seconds as f64 * 1e-6;
         let paths = flow.paths.iter();
-        let megabits = paths.map(|path| rate(path.traffic.throughput_bits_per_second));
+        let megabits = paths.map(|path| {
+            rate(
+                path.traffic.throughput_bits_per_second,
+                run_seconds,
+                seconds,
+            )
+        });
         films.push(Film {
             world: World::Simulator,
             network: network.name.to_owned(),

@@ -271,7 +271,9 @@ impl Row {
 
     /// Returns each path's share of the packets, in units of the slowest one's.
     pub(super) fn weights(&self) -> Vec<u64> {
-        let rate = |route: &EmulatedRoute| route.forward.rate.unwrap_or(DataRate::MAX);
+        fn rate(route: &EmulatedRoute) -> DataRate {
+            route.forward.rate.unwrap_or(DataRate::MAX)
+        }
         let slowest = self
             .routes
             .iter()

@@ -173,9 +173,12 @@ fn output() -> String {
 }
 
 fn anabranch(row: &Row, equipment: &Equipment) -> Commands {
+    fn key(name: &str, folder: &Path) -> OsString {
+        folder.join(name).into_os_string()
+    }
+
     let millis = row.latency.as_millis();
     let [sender, receiver] = &equipment.keys;
-    let key = |name: &str| equipment.folder.join(name).into_os_string();
     let mut far = vec![equipment.anabranch.clone().into_os_string()];
     far.extend(words(&format!(
         "recv --listen 0.0.0.0:{PORT} --allow {sender} --keep-listening"
@@ -185,7 +188,7 @@ fn anabranch(row: &Row, equipment: &Equipment) -> Commands {
         format!("{millis} ms").into(),
         "--key".into(),
     ]);
-    far.extend([key("receiver.key"), output().into()]);
+    far.extend([key("receiver.key", &equipment.folder), output().into()]);
     let mut near = vec![equipment.anabranch.clone().into_os_string()];
     near.extend(words(&format!("send --peer {receiver}")));
     for index in 0..row.routes.len() {
@@ -197,7 +200,7 @@ fn anabranch(row: &Row, equipment: &Equipment) -> Commands {
         format!("{millis} ms").into(),
         "--key".into(),
     ]);
-    near.extend([key("sender.key"), input().into()]);
+    near.extend([key("sender.key", &equipment.folder), input().into()]);
     Commands {
         far: vec![far],
         near: vec![near],
@@ -330,6 +333,15 @@ mod tests {
     use super::*;
 
     fn line(transport: Transport, row: &str, has_srtla_send: bool) -> [String; 2] {
+        fn join(commands: Vec<Vec<OsString>>) -> String {
+            let lines: Vec<String> = commands
+                .iter()
+                .map(|words| words.join(&OsString::from(" ")))
+                .map(|line| line.into_string().unwrap())
+                .collect();
+            lines.join("; ")
+        }
+
         let rows = rows::all().unwrap();
         let row = rows.iter().find(|known| known.name == row).unwrap();
         let equipment = Equipment {
@@ -339,14 +351,6 @@ mod tests {
             has_srtla_send,
         };
         let Commands { far, near } = transport.commands(row, &equipment);
-        let join = |commands: Vec<Vec<OsString>>| {
-            let lines: Vec<String> = commands
-                .iter()
-                .map(|words| words.join(&OsString::from(" ")))
-                .map(|line| line.into_string().unwrap())
-                .collect();
-            lines.join("; ")
-        };
         [join(far), join(near)]
     }
 

@@ -9,7 +9,9 @@
 mod feedback;
 mod run;
 
+use anabranch_lab::metrics::PathStatistics;
 use anabranch_lab::{RunOptions, Scenario, run_outcomes};
+use anabranch_net::PathSnapshot;
 use anabranch_units::Seed;
 
 use run::{Network, Run};
@@ -52,25 +54,31 @@ struct Measured {
 }
 
 fn simulated(scenario: &Scenario) -> Measured {
+    fn rate(index: usize, paths: &[PathStatistics]) -> f64 {
+        paths[index].traffic.throughput_bits_per_second
+    }
+
     let outcomes = run_outcomes(scenario, &RunOptions::seeds(1), &|_| {}).expect("it can be run");
     let flow = &outcomes[0].statistics.flows[0];
-    let rate = |index: usize| flow.paths[index].traffic.throughput_bits_per_second;
     Measured {
         complete: flow.frames.complete as f64,
         mean_delay_ms: flow.frames.delay_ms.as_ref().expect("frames came").mean,
-        first_paths_share: rate(0) / (rate(0) + rate(1)),
+        first_paths_share: rate(0, &flow.paths) / (rate(0, &flow.paths) + rate(1, &flow.paths)),
         megabits_per_second: flow.traffic.throughput_bits_per_second / 1e6,
     }
 }
 
 fn measured(scenario: &Scenario, run: &Run) -> Measured {
+    fn received(index: usize, paths: &[PathSnapshot]) -> f64 {
+        paths[index].counters.received_bytes as f64
+    }
+
     let last = run.looks.last().expect("somebody looked");
-    let received = |index: usize| last.receiver.paths[index].counters.received_bytes as f64;
-    let bytes = received(0) + received(1);
+    let bytes = received(0, &last.receiver.paths) + received(1, &last.receiver.paths);
     Measured {
         complete: run.in_time_count as f64,
         mean_delay_ms: run.mean_delay_ms(),
-        first_paths_share: received(0) / bytes,
+        first_paths_share: received(0, &last.receiver.paths) / bytes,
         megabits_per_second: bytes * 8.0 / scenario.duration.as_secs_f64() / 1e6,
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink, RelayLinkStatistics};
-use anabranch_lab::{MediaSpec, Scenario};
+use anabranch_lab::{LinkSpec, MediaSpec, Scenario};
+use anabranch_link::LinkConfig;
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Event, Receiver, Reception, Sender, ServerConfig, Snapshot,
     Via,
@@ -157,10 +158,12 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
 }
 
 fn relay(scenario: &Scenario, target: SocketAddr, clock: &Clock, seed: Seed) -> Relay {
-    let link = |indices: &[usize]| match indices {
-        [index] => scenario.links[*index].config.clone(),
-        _ => panic!("a relay has one link a way"),
-    };
+    fn link(indices: &[usize], links: &[LinkSpec]) -> LinkConfig {
+        match indices {
+            [index] => links[*index].config.clone(),
+            _ => panic!("a relay has one link a way"),
+        }
+    }
     let paths = scenario.flows[0].paths.iter();
     let links = paths.map(|path| {
         let route = &scenario.routes[path.route];
@@ -168,8 +171,8 @@ fn relay(scenario: &Scenario, target: SocketAddr, clock: &Clock, seed: Seed) -> 
             name: route.name.clone(),
             listen: (loopback(1), 0).into(),
             target,
-            forward: link(&route.forward),
-            reverse: link(&route.reverse),
+            forward: link(&route.forward, &scenario.links),
+            reverse: link(&route.reverse, &scenario.links),
             seed: seed.derive(&route.name),
         }
     });
