@@ -199,17 +199,20 @@ impl Element for Delay {
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {
+        fn exit_at(entry: Instant, delay: Duration, advance: Duration) -> Instant {
+            entry + delay.saturating_sub(advance)
+        }
+
         let (advance, floor) = match &self.jitter {
             Some(jitter) => (jitter.max_advance(), jitter.next_release_at()),
             None => (Duration::ZERO, self.floor()),
         };
-        let exit_at = |entry, delay: Duration| entry + delay.saturating_sub(advance);
         let (delay, changes) = self.delay.from(entry);
-        let first_at = exit_at(entry, delay);
+        let first_at = exit_at(entry, delay, advance);
         // A packet that enters later may find a shorter delay and leave earlier.
         let changes = changes.iter().take_while(|(at, _)| *at < first_at);
         let earliest = changes.fold(first_at, |earliest, &(at, delay)| {
-            earliest.min(exit_at(at, delay))
+            earliest.min(exit_at(at, delay, advance))
         });
         earliest.max(floor)
     }

@@ -197,17 +197,30 @@ mod tests {
 
     #[test]
     fn samples_are_standard_normal() {
-        let mut normal = Normal::new(Seed(1));
-        let samples: Vec<f64> = (0..400_000).map(|_| normal.sample()).collect();
-        let moment = |power: i32| {
+        fn moment(power: i32, samples: &[f64]) -> f64 {
             let sum: f64 = samples.iter().map(|sample| sample.powi(power)).sum();
             sum / samples.len() as f64
-        };
+        }
+
+        let mut normal = Normal::new(Seed(1));
+        let samples: Vec<f64> = (0..400_000).map(|_| normal.sample()).collect();
         // Four standard errors of each moment of a normal distribution.
-        assert!(moment(1).abs() < 0.006_4, "{}", moment(1));
-        assert!((moment(2) - 1.0).abs() < 0.009, "{}", moment(2));
-        assert!(moment(3).abs() < 0.025, "{}", moment(3));
-        assert!((moment(4) - 3.0).abs() < 0.063, "{}", moment(4));
+        assert!(
+            moment(1, &samples).abs() < 0.006_4,
+            "{}",
+            moment(1, &samples)
+        );
+        assert!(
+            (moment(2, &samples) - 1.0).abs() < 0.009,
+            "{}",
+            moment(2, &samples)
+        );
+        assert!(moment(3, &samples).abs() < 0.025, "{}", moment(3, &samples));
+        assert!(
+            (moment(4, &samples) - 3.0).abs() < 0.063,
+            "{}",
+            moment(4, &samples)
+        );
         let within = samples.iter().filter(|sample| sample.abs() <= 1.0).count();
         let share = within as f64 / samples.len() as f64;
         assert!((share - 0.682_69).abs() < 0.003, "{share}");

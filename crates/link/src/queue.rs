@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::VecDeque;
 
-use anabranch_units::{ByteCount, DataRate, Duration, Instant};
+use anabranch_units::{ByteCount, DataRate, Duration, Instant, ParseQuantityError};
 
 use crate::packet::Packet;
 
@@ -72,6 +72,12 @@ impl core::error::Error for ParseQueueLimitError {}
 impl FromStr for QueueLimit {
     type Err = ParseQueueLimitError;
     fn from_str(text: &str) -> Result<Self, ParseQueueLimitError> {
+        fn as_bytes(trimmed: &str) -> Result<QueueLimit, ParseQuantityError> {
+            trimmed
+                .parse()
+                .map(|ByteCount(bytes)| QueueLimit::Bytes(bytes))
+        }
+
         let trimmed = text.trim();
         if trimmed == "unlimited" {
             return Ok(QueueLimit::Unlimited);
@@ -82,13 +88,8 @@ impl FromStr for QueueLimit {
             return Ok(QueueLimit::Packets(count));
         }
         let as_time = trimmed.parse().map(QueueLimit::Time);
-        let as_bytes = || {
-            trimmed
-                .parse()
-                .map(|ByteCount(bytes)| QueueLimit::Bytes(bytes))
-        };
         as_time
-            .or_else(|_| as_bytes())
+            .or_else(|_| as_bytes(trimmed))
             .map_err(|_| ParseQueueLimitError {
                 text: text.to_owned(),
             })

@@ -26,6 +26,10 @@ fn config(rate: Option<DataRate>) -> LinkConfig {
 
 /// The same link behind each kind of queue.
 fn links(config: &LinkConfig) -> Vec<Link> {
+    fn built(config: &LinkConfig) -> Link {
+        config.build_changeable(Seed(1)).unwrap()
+    }
+
     let managed = LinkConfig {
         discipline: Discipline::CoDel(CoDelOptions {
             target: Duration::from_secs(10),
@@ -33,7 +37,6 @@ fn links(config: &LinkConfig) -> Vec<Link> {
         }),
         ..config.clone()
     };
-    let built = |config: &LinkConfig| config.build_changeable(Seed(1)).unwrap();
     vec![built(config), built(&managed)]
 }
 
@@ -109,10 +112,13 @@ fn a_line_without_limit_can_be_given_one() {
 
 #[test]
 fn a_delay_applies_to_later_packets_and_lets_none_overtake() {
+    fn delay(millis: u64) -> LinkChange {
+        LinkChange::Delay(Duration::from_millis(millis))
+    }
+
     for mut link in links(&config(Some(mbps(10)))) {
         push(&mut link, Instant::ZERO, 1);
         assert!(link.pop(ms(2)).is_none());
-        let delay = |millis| LinkChange::Delay(Duration::from_millis(millis));
         link.change(ms(2), delay(80)).unwrap();
         push(&mut link, ms(2), 1);
         assert!(link.pop(ms(10)).is_none());
@@ -124,8 +130,11 @@ fn a_delay_applies_to_later_packets_and_lets_none_overtake() {
 
 #[test]
 fn losses_begin_and_end() {
+    fn loss(probability: f64) -> LinkChange {
+        LinkChange::Loss(LossModel::Bernoulli { probability })
+    }
+
     for mut link in links(&config(Some(mbps(100)))) {
-        let loss = |probability| LinkChange::Loss(LossModel::Bernoulli { probability });
         link.change(ms(0), loss(1.0)).unwrap();
         push(&mut link, ms(0), 5);
         assert!(exits(&mut link).is_empty());

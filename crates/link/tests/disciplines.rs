@@ -233,7 +233,9 @@ impl Bed {
     }
 
     fn share(&self, flow: usize) -> f64 {
-        let delivered = |state: &State| state.delivered_bytes as f64;
+        fn delivered(state: &State) -> f64 {
+            state.delivered_bytes as f64
+        }
         delivered(&self.states[flow]) / self.states.iter().map(delivered).sum::<f64>()
     }
 

@@ -11,19 +11,20 @@ use crate::support::quantities::{at_ms, megabits, ms};
 /// Returns the delay of each of `count` packets of 1250 bytes over a line of 50 ms, in milliseconds
 /// and in the order of leaving, with its number; one enters each `interval`.
 fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)> {
-    let rate = Schedule::constant(megabits(10));
-    let mut line = Delay::with_jitter(Schedule::constant(ms(50)), model, rate, Seed(1));
-    let (mut left, mut earliest_exits) = (Vec::new(), Vec::new());
-    let drain = |line: &mut Delay, until: Instant, left: &mut Vec<(u64, f64)>| {
+    fn drain(line: &mut Delay, until: Instant, left: &mut Vec<(u64, f64)>, interval: Duration) {
         while let Some(at) = line.next_at().filter(|at| *at <= until) {
             let packet = line.pop(at).expect("due");
             let entered_at = Instant::ZERO + interval * packet.id;
             left.push((packet.id, (at - entered_at).as_millis_f64()));
         }
-    };
+    }
+
+    let rate = Schedule::constant(megabits(10));
+    let mut line = Delay::with_jitter(Schedule::constant(ms(50)), model, rate, Seed(1));
+    let (mut left, mut earliest_exits) = (Vec::new(), Vec::new());
     for id in 0..count {
         let now = Instant::ZERO + interval * id;
-        drain(&mut line, now, &mut left);
+        drain(&mut line, now, &mut left, interval);
         earliest_exits.push((line.earliest_exit(now) - Instant::ZERO).as_millis_f64());
         let packet = Packet {
             id,
@@ -31,7 +32,7 @@ fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)>
         };
         assert!(line.push(now, packet).is_ok());
     }
-    drain(&mut line, Instant::FAR_FUTURE, &mut left);
+    drain(&mut line, Instant::FAR_FUTURE, &mut left, interval);
     // The time until which a chain sleeps.
     for (id, delay) in &left {
         let exit_at = (interval * *id).as_millis_f64() + delay;
@@ -104,15 +105,18 @@ fn folded_it_only_delays() {
 
 #[test]
 fn without_reordering_packets_keep_their_order_and_distance() {
+    fn leaves((id, delay): (u64, f64), interval: Duration) -> f64 {
+        (interval * id).as_millis_f64() + delay
+    }
+
     for micros in [1_000, 1_500, 4_000, 10_000] {
         let interval = Duration::from_micros(micros);
         let delays = delays(JitterModel::default(), interval, 50_000);
         assert!(is_in_order(&delays));
         // 1250 bytes at 10 Mbit/s.
-        let leaves = |(id, delay): (u64, f64)| (interval * id).as_millis_f64() + delay;
         let gaps = delays
             .windows(2)
-            .map(|pair| leaves(pair[1]) - leaves(pair[0]));
+            .map(|pair| leaves(pair[1], interval) - leaves(pair[0], interval));
         let least = gaps.fold(f64::INFINITY, f64::min);
         assert!(least > 0.999_99, "{interval}: {least}");
         // A packet never waits for others longer than the latest of them.
@@ -174,13 +178,16 @@ fn uniform_jitter_only_delays_and_any_amount_is_as_likely() {
 
 #[test]
 fn bunched_packets_keep_their_order_and_leave_together() {
+    fn leaves((id, delay): (u64, f64)) -> f64 {
+        id as f64 + delay
+    }
+
     let model = JitterModel {
         amount: JitterAmount::Uniform(ms(30)),
         order: JitterOrder::Bunched,
     };
     let delays = delays(model, ms(1), 50_000);
     assert!(is_in_order(&delays));
-    let leaves = |(id, delay): (u64, f64)| id as f64 + delay;
     let pairs = delays.windows(2);
     let together = pairs.filter(|pair| leaves(pair[1]) - leaves(pair[0]) < 1e-6);
     let share = together.count() as f64 / delays.len() as f64;
@@ -216,12 +223,14 @@ fn jitter_follows_a_delay_that_changes() {
 
 #[test]
 fn jitter_needs_a_delay_that_it_can_shorten() {
-    let with = |delay, shape| LinkConfig {
-        delay: ms(50),
-        delay_schedule: vec![(at_ms(1_000), ms(delay))],
-        jitter: Some(normal(3.0, shape)),
-        ..LinkConfig::default()
-    };
+    fn with(delay: u64, shape: JitterShape) -> LinkConfig {
+        LinkConfig {
+            delay: ms(50),
+            delay_schedule: vec![(at_ms(1_000), ms(delay))],
+            jitter: Some(normal(3.0, shape)),
+            ..LinkConfig::default()
+        }
+    }
     let error = with(14, JitterShape::ZeroMean).build(Seed(1)).err();
     let (delay, needed) = (ms(14), ms(15));
     assert_eq!(

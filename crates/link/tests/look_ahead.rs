@@ -37,6 +37,16 @@ fn driven(
 
 #[test]
 fn packets_taken_ahead_are_those_that_leave_and_when() {
+    fn by_windows(
+        horizon: fn(&Link, Instant) -> Instant,
+        config: &LinkConfig,
+        end: Instant,
+    ) -> [Vec<(Instant, u64)>; 2] {
+        driven(config, |link, arrivals| {
+            in_windows(link, arrivals, end, horizon)
+        })
+    }
+
     for config in lively_configs() {
         let end = at_ms(30_000);
         let at_their_instants = driven(&config, |link, arrivals| {
@@ -48,14 +58,9 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
             departures.extend(drain(link, end));
             departures
         });
-        let by_windows = |horizon: fn(&Link, Instant) -> Instant| {
-            driven(&config, |link, arrivals| {
-                in_windows(link, arrivals, end, horizon)
-            })
-        };
-        let by_least_delay = by_windows(|link, start| start + link.min_delay());
+        let by_least_delay = by_windows(|link, start| start + link.min_delay(), &config, end);
         // The backlog in front of new packets makes the windows longer.
-        let by_what_waits = by_windows(|link, start| link.earliest_exit(start));
+        let by_what_waits = by_windows(|link, start| link.earliest_exit(start), &config, end);
         assert!(
             by_least_delay[0].len() > 100 && by_least_delay[1].len() > 10,
             "{}",

@@ -69,6 +69,14 @@ fn an_unused_opportunity_is_lost() {
 
 #[test]
 fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
+    fn departures(link: &mut DropTail<Delay>) -> Vec<(Instant, u64)> {
+        let mut departures = Vec::new();
+        while let Some(at) = link.next_at() {
+            departures.extend(link.pop(at).map(|packet| (at, packet.id)));
+        }
+        departures
+    }
+
     let rate = DataRate::from_bits_per_second(1_504 * 8 * 1_000);
     assert_eq!(Trace::new(&[1]).map(|trace| trace.mean_rate()), Ok(rate));
     let mut by_trace = link(&[1]);
@@ -87,13 +95,6 @@ fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
             id += 1;
         }
     }
-    let departures = |link: &mut DropTail<Delay>| {
-        let mut departures = Vec::new();
-        while let Some(at) = link.next_at() {
-            departures.extend(link.pop(at).map(|packet| (at, packet.id)));
-        }
-        departures
-    };
     let (by_trace, by_rate) = (departures(&mut by_trace), departures(&mut by_rate));
     assert_eq!(by_trace.len(), by_rate.len());
     for ((traced_at, traced), (rated_at, rated)) in by_trace.iter().zip(&by_rate) {

@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn classic_packets_are_marked_instead_of_dropped_while_marks_can_say_more() {
-        let hit = |base_probability: f64| {
+        fn hit(base_probability: f64) -> (u64, usize) {
             let mut dual = dual(DualPi2Options::default());
             let mut ledger = Ledger::default();
             dual.base_probability = base_probability;
@@ -371,7 +371,7 @@ mod tests {
             }
             while dual.dequeue(Instant::ZERO, &mut ledger).is_some() {}
             (ledger.statistics.marked_packets, ledger.dropped.len())
-        };
+        }
         // p_C = p'², and p_CL = 2 p'.
         let (marked, dropped) = hit(0.4);
         assert!(
@@ -445,6 +445,11 @@ mod tests {
 
     #[test]
     fn the_time_shifted_fifo_lets_classic_packets_go_that_waited_much_longer() {
+        fn sent(dual: &mut DualPi2, ledger: &mut Ledger) -> Option<bool> {
+            let packet = dual.dequeue(Instant::from_millis(32), ledger);
+            packet.map(|packet| packet.ecn == Ecn::NotEct)
+        }
+
         let mut dual = dual(DualPi2Options {
             scheduler: DualQueueScheduler::TimeShiftedFifo,
             ..DualPi2Options::default()
@@ -456,10 +461,6 @@ mod tests {
             let is_taken = dual.enqueue(at, packet(ecn), Load::default(), &mut ledger);
             assert!(is_taken.is_ok());
         }
-        let sent = |dual: &mut DualPi2, ledger: &mut Ledger| {
-            let packet = dual.dequeue(Instant::from_millis(32), ledger);
-            packet.map(|packet| packet.ecn == Ecn::NotEct)
-        };
         let order = [(); 3].map(|()| sent(&mut dual, &mut ledger));
         assert_eq!(order, [Some(false), Some(true), Some(false)]);
     }

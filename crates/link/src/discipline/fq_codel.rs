@@ -197,14 +197,17 @@ mod tests {
 
     #[test]
     fn the_fattest_queue_makes_room() {
+        fn packet(flow: u32, id: u64) -> Packet {
+            Packet {
+                flow,
+                id,
+                ..Packet::of_size(1_000)
+            }
+        }
+
         let capacity = QueueLimit::Packets(10).capacity(DataRate::ZERO);
         let mut queue = FqCoDel::new(FqCoDelOptions::default(), capacity, Seed(1));
         let mut ledger = Ledger::default();
-        let packet = |flow, id| Packet {
-            flow,
-            id,
-            ..Packet::of_size(1_000)
-        };
         for id in 0..9 {
             let is_taken =
                 queue.enqueue(Instant::ZERO, packet(1, id), Load::default(), &mut ledger);
@@ -222,9 +225,12 @@ mod tests {
 
     #[test]
     fn flows_spread_over_the_buckets_by_the_seed() {
+        fn queue(seed: u64, capacity: Capacity) -> FqCoDel {
+            FqCoDel::new(FqCoDelOptions::default(), capacity, Seed(seed))
+        }
+
         let capacity = QueueLimit::Unlimited.capacity(DataRate::ZERO);
-        let queue = |seed| FqCoDel::new(FqCoDelOptions::default(), capacity, Seed(seed));
-        let (one, other) = (queue(1), queue(2));
+        let (one, other) = (queue(1, capacity), queue(2, capacity));
         let mut hit = vec![false; 1_024];
         (0..1_024).for_each(|flow| hit[one.bucket_of(flow)] = true);
         // On average, 1 - 1/e of the buckets are hit, with a deviation of 10.

@@ -129,22 +129,28 @@ mod tests {
 
     #[test]
     fn each_direction_has_its_queue_and_counts_its_own_packet_in_service() {
+        fn is_taken(
+            queue: &mut HalfDuplex,
+            is_back: bool,
+            in_service: Load,
+            ledger: &mut Ledger,
+        ) -> bool {
+            let packet = packet(0, is_back);
+            let result = queue.enqueue(Instant::ZERO, packet, in_service, ledger);
+            result.is_ok()
+        }
+
         let (mut queue, mut ledger) = (queue(2), Ledger::default());
         let sending = Load::of_bytes(1_000);
-        let mut is_taken = |queue: &mut HalfDuplex, is_back, in_service| {
-            let packet = packet(0, is_back);
-            let result = queue.enqueue(Instant::ZERO, packet, in_service, &mut ledger);
-            result.is_ok()
-        };
-        assert!(is_taken(&mut queue, false, Load::default()));
+        assert!(is_taken(&mut queue, false, Load::default(), &mut ledger));
         assert!(
             queue
                 .dequeue(Instant::ZERO, &mut Ledger::default())
                 .is_some()
         );
-        let there = [0; 2].map(|_| is_taken(&mut queue, false, sending));
+        let there = [0; 2].map(|_| is_taken(&mut queue, false, sending, &mut ledger));
         assert_eq!(there, [true, false]);
-        let back = [0; 3].map(|_| is_taken(&mut queue, true, sending));
+        let back = [0; 3].map(|_| is_taken(&mut queue, true, sending, &mut ledger));
         assert_eq!(back, [true, true, false]);
     }
 }

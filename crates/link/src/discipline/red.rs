@@ -50,7 +50,9 @@ impl Default for RedOptions {
 
 impl RedOptions {
     pub(super) fn mistake(&self) -> Option<&'static str> {
-        let is_share = |value: f64| value > 0.0 && value <= 1.0;
+        fn is_share(value: f64) -> bool {
+            value > 0.0 && value <= 1.0
+        }
         if !is_share(self.max_probability) || !is_share(self.weight) {
             return Some("RED's max-probability and weight must lie above 0 and not above 1");
         }
@@ -65,16 +67,18 @@ impl RedOptions {
 
 /// Returns both thresholds, and whether they count bytes.
 fn thresholds(options: &RedOptions, rate: DataRate) -> Option<(f64, f64, bool)> {
-    let bytes = |limit| match limit {
-        QueueLimit::Bytes(bytes) => Some(bytes as f64),
-        QueueLimit::Time(span) => Some(rate.bytes_in(span) as f64),
-        QueueLimit::Packets(_) | QueueLimit::Unlimited => None,
-    };
+    fn bytes(limit: QueueLimit, rate: DataRate) -> Option<f64> {
+        match limit {
+            QueueLimit::Bytes(bytes) => Some(bytes as f64),
+            QueueLimit::Time(span) => Some(rate.bytes_in(span) as f64),
+            QueueLimit::Packets(_) | QueueLimit::Unlimited => None,
+        }
+    }
     match (options.min_threshold, options.max_threshold) {
         (QueueLimit::Packets(min), QueueLimit::Packets(max)) => {
             Some((min as f64, max as f64, false))
         }
-        (min, max) => Some((bytes(min)?, bytes(max)?, true)),
+        (min, max) => Some((bytes(min, rate)?, bytes(max, rate)?, true)),
     }
 }
 
@@ -249,14 +253,14 @@ mod tests {
 
     #[test]
     fn the_probability_follows_the_paper_and_the_gentle_note() {
-        let at = |average: f64, is_gentle: bool| {
+        fn at(average: f64, is_gentle: bool) -> f64 {
             let mut red = red(RedOptions {
                 is_gentle,
                 ..RedOptions::default()
             });
             red.average = average;
             red.base_probability()
-        };
+        }
         for (average, plain, gentle) in [
             (4.9, 0.0, 0.0),
             (5.0, 0.0, 0.0),

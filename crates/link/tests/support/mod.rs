@@ -66,13 +66,15 @@ pub fn lively_config() -> LinkConfig {
 /// Returns links with every discipline, all kinds of jitter, a trace, and a delay that lets packets
 /// overtake.
 pub fn lively_configs() -> Vec<LinkConfig> {
-    let red = |ecn| RedOptions {
-        min_threshold: QueueLimit::Time(ms(10)),
-        max_threshold: QueueLimit::Time(ms(50)),
-        weight: 0.05,
-        ecn,
-        ..RedOptions::default()
-    };
+    fn red(ecn: bool) -> RedOptions {
+        RedOptions {
+            min_threshold: QueueLimit::Time(ms(10)),
+            max_threshold: QueueLimit::Time(ms(50)),
+            weight: 0.05,
+            ecn,
+            ..RedOptions::default()
+        }
+    }
     let codel = CoDelOptions {
         ecn: true,
         ..CoDelOptions::default()
