@@ -58,12 +58,13 @@ mod tests {
 
     #[test]
     fn long_messages_and_those_of_a_reader_that_keeps_up_are_not_copied() {
-        let mut chunks = Chunks::default();
-        let take = |chunks: &mut Chunks, length| {
+        fn take(chunks: &mut Chunks, length: usize) -> *const u8 {
             let bytes = Bytes::from(vec![7; length]);
             chunks.push(bytes.clone());
             bytes.as_ptr()
-        };
+        }
+
+        let mut chunks = Chunks::default();
         for length in [1, SHORT_BYTES - 1, SHORT_BYTES] {
             let given = take(&mut chunks, length);
             assert_eq!(chunks.pop().unwrap().as_ptr(), given, "{length}");

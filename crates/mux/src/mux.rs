@@ -273,6 +273,11 @@ impl Mux {
     /// # Errors
     /// [`StreamError`]: the end will not come.
     pub fn read(&mut self, id: StreamId) -> Poll<Result<Option<Bytes>, StreamError>> {
+        fn read(receive: &mut ReceiveHalf) -> Option<(Bytes, Option<u64>)> {
+            let bytes = receive.read()?;
+            Some((bytes, receive.credit()))
+        }
+
         let Some(stream) = self.streams.get(&id) else {
             return Poll::Ready(Err(StreamError::SessionOver));
         };
@@ -280,10 +285,6 @@ impl Mux {
             return Poll::Ready(Err(StreamError::GivenUp));
         }
         let is_at_end = stream.receive.is_at_end();
-        let read = |receive: &mut ReceiveHalf| {
-            let bytes = receive.read()?;
-            Some((bytes, receive.credit()))
-        };
         if let Some((bytes, credit)) = self.receive(id, 0, read).flatten() {
             if let Some(max_offset) = credit {
                 self.notices.push_back(Message::Credit { id, max_offset });

@@ -73,6 +73,12 @@ fn reading_or_resetting_frees_credit() {
 
 #[test]
 fn a_sender_whose_session_credit_has_ended_goes_on_when_there_is_more() {
+    fn sent(mux: &mut Mux) -> usize {
+        core::iter::from_fn(|| mux.next_message(400, &mut Vec::new()))
+            .map(|bytes| bytes.len())
+            .sum::<usize>()
+    }
+
     let limits = Limits {
         session_window_bytes: 1_000,
         ..Limits::default()
@@ -82,11 +88,6 @@ fn a_sender_whose_session_credit_has_ended_goes_on_when_there_is_more() {
     for id in ids {
         assert_eq!(mux.write(id, &[7; 500]), Poll::Ready(Ok(500)));
     }
-    let sent = |mux: &mut Mux| {
-        core::iter::from_fn(|| mux.next_message(400, &mut Vec::new()))
-            .map(|bytes| bytes.len())
-            .sum::<usize>()
-    };
     assert_eq!(mux.sendable_bytes(), 1_000);
     assert_eq!(sent(&mut mux), 1_000);
     assert_eq!((mux.has_message(), mux.sendable_bytes()), (false, 0));

@@ -198,8 +198,7 @@ fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behi
 
 #[test]
 fn many_streams_share_the_send_buffer() {
-    let mut pair = Pair::new(8);
-    let mut waiting = |count: usize| {
+    fn waiting(count: usize, pair: &mut Pair) -> Poll<Result<usize, StreamError>> {
         let ids: Vec<StreamId> = (0..count).map(|_| pair.client().open().unwrap()).collect();
         let waiting = pair.client().write(ids[0], &[1; 9_000]);
         ids.iter().for_each(|id| pair.client().release(*id));
@@ -209,10 +208,12 @@ fn many_streams_share_the_send_buffer() {
         }
         pair.settle();
         waiting
-    };
-    assert_eq!(waiting(1), Poll::Ready(Ok(4_000)));
-    assert_eq!(waiting(8), Poll::Ready(Ok(3_000)));
-    assert_eq!(waiting(20), Poll::Ready(Ok(1_500)));
+    }
+
+    let mut pair = Pair::new(8);
+    assert_eq!(waiting(1, &mut pair), Poll::Ready(Ok(4_000)));
+    assert_eq!(waiting(8, &mut pair), Poll::Ready(Ok(3_000)));
+    assert_eq!(waiting(20, &mut pair), Poll::Ready(Ok(1_500)));
 }
 
 #[test]
