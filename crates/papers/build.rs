@@ -33,12 +33,12 @@ fn main() {
 
 /// Returns the commit that is checked out; `None` outside of a repository.
 fn commit(git: &Path) -> Option<String> {
-    let read = |path: PathBuf| {
+    fn read(path: PathBuf) -> Option<String> {
         println!("cargo::rerun-if-changed={}", path.display());
         fs::read_to_string(path)
             .ok()
             .map(|text| text.trim().to_owned())
-    };
+    }
     // In a second work tree `.git` is a file that names the folder.
     let folder = if git.is_dir() {
         git.to_owned()

@@ -22,6 +22,21 @@ pub(super) fn charts(values: &[Measured]) -> Vec<Chart> {
 }
 
 fn chart(values: &[Measured], unit: Unit) -> Option<Chart> {
+    fn kind(label: &str, bars: Vec<Option<Bar>>) -> BarKind {
+        BarKind {
+            label: label.to_owned(),
+            bars,
+        }
+    }
+
+    fn bar(value: f64, low: f64, high: f64, scale: f64) -> Option<Bar> {
+        Some(Bar {
+            value: value * scale,
+            low: low * scale,
+            high: high * scale,
+        })
+    }
+
     let printed = values.iter().filter(|value| value.unit == unit);
     let pairs: Vec<_> = printed
         .filter_map(|value| Some((value, value.published?, value.samples.spread()?)))
@@ -37,23 +52,12 @@ fn chart(values: &[Measured], unit: Unit) -> Option<Chart> {
         Unit::Number => (1.0, ""),
     };
     let (subject, groups) = named(pairs.iter().map(|(value, ..)| value.name.as_str()));
-    let bar = |value: f64, low: f64, high: f64| {
-        Some(Bar {
-            value: value * scale,
-            low: low * scale,
-            high: high * scale,
-        })
-    };
     let paper = pairs
         .iter()
-        .map(|(_, printed, _)| bar(*printed, *printed, *printed));
+        .map(|(_, printed, _)| bar(*printed, *printed, *printed, scale));
     let ours = pairs
         .iter()
-        .map(|(.., ours)| bar(ours.median, ours.min, ours.max));
-    let kind = |label: &str, bars| BarKind {
-        label: label.to_owned(),
-        bars,
-    };
+        .map(|(.., ours)| bar(ours.median, ours.min, ours.max, scale));
     let kinds = vec![
         kind("the paper's number", paper.collect()),
         kind("measured: median and range", ours.collect()),
@@ -94,6 +98,15 @@ mod tests {
 
     #[test]
     fn several_numbers_of_one_kind_are_drawn_beside_ours() {
+        fn heights(kind: usize, kinds: &[BarKind]) -> Vec<f64> {
+            kinds[kind]
+                .bars
+                .iter()
+                .flatten()
+                .map(|bar| bar.value)
+                .collect()
+        }
+
         let values = [
             value("case 1: delay", Unit::Milliseconds, Some(5.0)),
             value("case 2: delay", Unit::Milliseconds, Some(6.0)),
@@ -105,14 +118,9 @@ mod tests {
         };
         assert_eq!((bars.title.as_str(), bars.y.as_str()), ("delay", "ms"));
         assert_eq!(bars.groups, ["case 1", "case 2"]);
-        let heights = |kind: usize| -> Vec<f64> {
-            bars.kinds[kind]
-                .bars
-                .iter()
-                .flatten()
-                .map(|bar| bar.value)
-                .collect()
-        };
-        assert_eq!((heights(0), heights(1)), (vec![5.0, 6.0], vec![2.0, 2.0]));
+        assert_eq!(
+            (heights(0, &bars.kinds), heights(1, &bars.kinds)),
+            (vec![5.0, 6.0], vec![2.0, 2.0])
+        );
     }
 }

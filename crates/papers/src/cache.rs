@@ -9,6 +9,7 @@
 //! An entry has three lines of JSON: the key; statistics, trace hash and the length of the rest;
 //! the series.
 
+use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader};
@@ -97,7 +98,9 @@ impl Cache {
     /// Returns the default folder: `anabranch` in the user's cache folder (`XDG_CACHE_HOME`, or
     /// `.cache` at home).
     pub fn usual_root() -> PathBuf {
-        let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        fn of(name: &str) -> Option<OsString> {
+            std::env::var_os(name).filter(|value| !value.is_empty())
+        }
         let folder = of("XDG_CACHE_HOME")
             .map(PathBuf::from)
             .or_else(|| of("HOME").map(|home| PathBuf::from(home).join(".cache")));

@@ -525,13 +525,13 @@ mod tests {
 
     #[test]
     fn unknown_leaves_the_verdict_open() {
-        let verdict = |expects: &[(bool, bool)]| {
+        fn verdict(expects: &[(bool, bool)]) -> Verdict {
             let mut judgement = Judgement::new();
             for (is_met, is_open) in expects {
                 judgement.expect(Expect::that("it", *is_met).open_if(*is_open));
             }
             judgement.verdict()
-        };
+        }
         assert_eq!(verdict(&[(true, false)]), Verdict::Holds);
         assert_eq!(
             verdict(&[(true, false), (true, true)]),

@@ -358,14 +358,19 @@ fn case(scenario: Scenario, reading: Reading, who: Who, bbr: &str) -> Case {
 
 /// Switches the Wi-Fi's delay off and on for `phase_s` each, off first.
 fn delayed(case: Case, phase_s: u64) -> Case {
-    let every = 2 * phase_s;
-    let times = 210_u64.div_ceil(every);
-    let change = |at: u64, delay: &str| {
+    fn change(at: u64, delay: &str, every: u64, times: u64) -> String {
         format!(
             "{{ at = \"{at} s\", delay = \"{delay}\", every = \"{every} s\", times = {times} }}"
         )
-    };
-    let schedule = format!("[{}, {}]", change(phase_s, "60 ms"), change(every, "0 ms"));
+    }
+
+    let every = 2 * phase_s;
+    let times = 210_u64.div_ceil(every);
+    let schedule = format!(
+        "[{}, {}]",
+        change(phase_s, "60 ms", every, times),
+        change(every, "0 ms", every, times)
+    );
     case.set("links.wifi-air.delay-schedule", &schedule)
         .set("links.wifi-air-back.delay-schedule", &schedule)
 }

@@ -109,13 +109,13 @@ mod tests {
 
     #[test]
     fn claims_are_selected_by_paper_id_or_the_beginning_of_ids() {
-        let ids = |selection: &str| -> Vec<&str> {
+        fn ids(selection: &str) -> Vec<&str> {
             let selections = [selection.to_owned()];
             let selected = selected(&selections);
             selected.map_or(Vec::new(), |claims| {
                 claims.iter().map(|claim| claim.id).collect()
             })
-        };
+        }
         assert_eq!(ids("S0-T1"), ["S0-T1"]);
         assert!(ids("S0").len() > 1);
         assert_eq!(ids("zhang-delay-bbr"), ids("S0"));

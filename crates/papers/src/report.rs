@@ -300,26 +300,30 @@ pub(super) fn control_sentence((holding, ids): (usize, Vec<&str>)) -> String {
 }
 
 fn row(finding: &Finding) -> Vec<String> {
-    let first = |column| {
+    fn first(column: Column, finding: &Finding) -> Option<&Measured> {
         finding
             .column(column)
             .and_then(|judged| judged.judgement.values.first())
-    };
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let verdict = |column| finding.verdict(column).map(|it| it.name().to_owned());
+    }
+    fn or_dash(text: Option<String>) -> String {
+        text.unwrap_or_else(|| "-".to_owned())
+    }
+    fn verdict(column: Column, finding: &Finding) -> Option<String> {
+        finding.verdict(column).map(|it| it.name().to_owned())
+    }
     let value = finding.judged.judgement.values.first();
     vec![
         finding.claim.id.to_owned(),
         finding.claim.figure.to_owned(),
         finding.claim.basis.name().to_owned(),
-        or_dash(verdict(Column::Published)),
-        or_dash(verdict(Column::PublishedOnOurs)),
-        or_dash(verdict(Column::Ours)),
+        or_dash(verdict(Column::Published, finding)),
+        or_dash(verdict(Column::PublishedOnOurs, finding)),
+        or_dash(verdict(Column::Ours, finding)),
         or_dash(seeds(finding)),
         or_dash(value.and_then(|value| Some(value.write(value.published?)))),
-        or_dash(first(Column::Published).map(Measured::all)),
-        or_dash(first(Column::PublishedOnOurs).map(Measured::all)),
-        or_dash(first(Column::Ours).map(Measured::all)),
+        or_dash(first(Column::Published, finding).map(Measured::all)),
+        or_dash(first(Column::PublishedOnOurs, finding).map(Measured::all)),
+        or_dash(first(Column::Ours, finding).map(Measured::all)),
         or_dash(finding.others.as_ref().map(Others::text)),
         or_dash(value.map(|value| value.name.clone())),
     ]

@@ -1,13 +1,14 @@
 //! Reports of claims: their contents, and that kept runs change nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use anabranch_lab::{RunOptions, Scenario};
 use anabranch_papers::{
-    Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, PageOptions, Study,
-    StudyOptions, Swap, claims, findings_html, findings_json, findings_table, selected,
+    Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, PageOptions, Samples,
+    Study, StudyOptions, Swap, claims, findings_html, findings_json, findings_table, selected,
 };
+use tempfile::TempDir;
 
 fn options(cache: Option<Cache>) -> StudyOptions {
     StudyOptions {
@@ -38,13 +39,7 @@ fn named(id: &str) -> Vec<&'static Claim> {
 
 #[test]
 fn runs_from_the_cache_give_the_same_report() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = || Cache::open(folder.path()).ok();
-    let claims = named("S0-m10");
-    let fresh = findings(&claims, Swap::default(), None);
-    let written = findings(&claims, Swap::default(), cache());
-    // Leftovers of an interrupted run: some whole entries, and one half.
-    let entries = || {
+    fn entries(folder: &TempDir) -> Vec<PathBuf> {
         let version = std::fs::read_dir(folder.path())
             .unwrap()
             .next()
@@ -54,14 +49,24 @@ fn runs_from_the_cache_give_the_same_report() {
         entries
             .map(|entry| entry.unwrap().path())
             .collect::<Vec<_>>()
-    };
-    assert_eq!(entries().len(), 3);
-    std::fs::remove_file(&entries()[0]).unwrap();
-    let text = std::fs::read(&entries()[0]).unwrap();
-    std::fs::write(&entries()[0], &text[..100]).unwrap();
-    let resumed = findings(&claims, Swap::default(), cache());
-    assert_eq!(entries().len(), 3);
-    let read = findings(&claims, Swap::default(), cache());
+    }
+
+    fn cache(folder: &TempDir) -> Option<Cache> {
+        Cache::open(folder.path()).ok()
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let claims = named("S0-m10");
+    let fresh = findings(&claims, Swap::default(), None);
+    let written = findings(&claims, Swap::default(), cache(&folder));
+    // Leftovers of an interrupted run: some whole entries, and one half.
+    assert_eq!(entries(&folder).len(), 3);
+    std::fs::remove_file(&entries(&folder)[0]).unwrap();
+    let text = std::fs::read(&entries(&folder)[0]).unwrap();
+    std::fs::write(&entries(&folder)[0], &text[..100]).unwrap();
+    let resumed = findings(&claims, Swap::default(), cache(&folder));
+    assert_eq!(entries(&folder).len(), 3);
+    let read = findings(&claims, Swap::default(), cache(&folder));
     for other in [written, resumed, read] {
         assert_eq!(findings_json(&other, 1), findings_json(&fresh, 1));
         assert_eq!(html(&other, 1), html(&fresh, 1));
@@ -173,6 +178,12 @@ fn the_code_of_a_run_is_that_of_the_laboratory() {
 /// The verdict on the paper's algorithm stands beside the different one on ours.
 #[test]
 fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
+    fn of(column: Column, finding: &Finding) -> Samples {
+        finding.column(column).unwrap().judgement.values[0]
+            .samples
+            .clone()
+    }
+
     let study = Study::new(&named("S0-m11"), Swap::default(), Columns::Both)
         .unwrap_or_else(|error| panic!("{error}"));
     let findings = study.findings(&options(None), &|_| ()).unwrap();
@@ -181,12 +192,7 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
     };
     let published = finding.as_published.as_ref().unwrap();
     assert_eq!(published.controller, "delay-bbr");
-    let of = |column| {
-        finding.column(column).unwrap().judgement.values[0]
-            .samples
-            .clone()
-    };
-    assert_ne!(of(Column::Published), of(Column::Ours));
+    assert_ne!(of(Column::Published, finding), of(Column::Ours, finding));
     let value: serde_json::Value = serde_json::from_str(&findings_json(&findings, 1)).unwrap();
     assert_eq!(
         value["findings"][0]["as_published"]["controller"],
@@ -197,11 +203,11 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
 /// ARC runs as published, so it has one column; our own experiments have the other.
 #[test]
 fn published_or_own_claims_have_one_column() {
-    let columns = |id: &str| {
+    fn columns(id: &str) -> [bool; 2] {
         let study = Study::new(&named(id), Swap::default(), Columns::Both).unwrap();
         let findings = study.findings(&options(None), &|_| ()).unwrap();
         [Column::Published, Column::Ours].map(|column| findings[0].column(column).is_some())
-    };
+    }
     assert_eq!(columns("S0-T1"), [true, false]);
     assert_eq!(columns("own-stall"), [false, true]);
 }
@@ -257,15 +263,16 @@ fn the_page_needs_nothing_but_itself() {
 
 #[test]
 fn each_claim_names_its_scenarios_and_command_and_opens_them_in_a_site() {
-    let findings = findings(&named("S0-F7"), Swap::default(), None);
-    let of_site = |site| {
+    fn of_site(site: Option<&str>, findings: &[Finding]) -> String {
         let options = PageOptions {
             site,
             ..PageOptions::default()
         };
-        findings_html(&findings, &options)
-    };
-    let page = of_site(None);
+        findings_html(findings, &options)
+    }
+
+    let findings = findings(&named("S0-F7"), Swap::default(), None);
+    let page = of_site(None, &findings);
     for part in [
         "<code>anabranch-lab reproduce S0-F7</code>",
         "<code>anabranch-lab reproduce zhang-delay-bbr</code>",
@@ -279,7 +286,7 @@ fn each_claim_names_its_scenarios_and_command_and_opens_them_in_a_site() {
         ("https://example.com/a/", "https://example.com/a"),
     ] {
         let link = format!("href=\"{start}/playground/#scenario=zhang-delay-bbr/reno\"");
-        assert!(of_site(Some(site)).contains(&link), "{link}");
+        assert!(of_site(Some(site), &findings).contains(&link), "{link}");
     }
 }
 
@@ -329,7 +336,9 @@ fn the_commands_of_the_report_repeat_its_runs() {
 
 #[test]
 fn outages_are_shaded_in_pictures_over_time() {
-    let of_id = |id| html(&findings(&named(id), Swap::default(), None), 1);
+    fn of_id(id: &str) -> String {
+        html(&findings(&named(id), Swap::default(), None), 1)
+    }
     let shade = "fill-opacity=\"0.25\"";
     assert!(of_id("own-outage").contains(shade) && !of_id("S0-F7").contains(shade));
 }

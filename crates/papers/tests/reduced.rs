@@ -120,16 +120,17 @@ fn range(text: &str, unit: &str) -> Option<(f64, f64)> {
 
 /// Returns whether all seeds lie within the range of a cell, which is of these seeds and others.
 fn is_covered(text: &str, measured: &Measured) -> bool {
-    let (factor, digits, unit) = shown_in(measured.unit);
-    let Some((low, high)) = range(text, unit) else {
-        return false;
-    };
-    let rounding = |bound: f64| {
+    fn rounding(bound: f64, digits: i32) -> f64 {
         if bound.abs() >= 100.0 {
             0.5
         } else {
             0.5 * 10_f64.powi(-digits)
         }
+    }
+
+    let (factor, digits, unit) = shown_in(measured.unit);
+    let Some((low, high)) = range(text, unit) else {
+        return false;
     };
     let mut values = measured
         .samples
@@ -138,7 +139,8 @@ fn is_covered(text: &str, measured: &Measured) -> bool {
         .map(|value| value * factor)
         .map(|value| {
             let slack = 1e-9;
-            (low - rounding(low) - slack..=high + rounding(high) + slack).contains(&value)
+            (low - rounding(low, digits) - slack..=high + rounding(high, digits) + slack)
+                .contains(&value)
         });
     values.all(|is_covered| is_covered)
 }

@@ -71,7 +71,9 @@ pub(super) const DELAY: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller(TFRC),
     cases: |controller| {
-        let beside = |name: &str, controller: &str| -> Case { case(name, controller) };
+        fn beside(name: &str, controller: &str) -> Case {
+            case(name, controller)
+        }
         let default = beside("ns-2's TFRC", TFRC_NS2).only_shown();
         vec![beside("TFRC", controller), default]
     },

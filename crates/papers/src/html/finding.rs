@@ -57,10 +57,11 @@ fn write_claim(page: &mut String, claim: &Claim) -> fmt::Result {
 
 /// Writes the claim's kind, its command and its scenarios.
 fn write_source(page: &mut String, finding: &Finding, options: &PageOptions<'_>) -> fmt::Result {
-    let claim = finding.claim;
-    let row = |page: &mut String, name: &str, content: &str| {
+    fn row(page: &mut String, name: &str, content: &str) -> Result<(), fmt::Error> {
         writeln!(page, "<dt>{name}</dt><dd>{content}</dd>")
-    };
+    }
+
+    let claim = finding.claim;
     page.push_str("<dl>\n");
     row(page, "Kind", claim.basis.name())?;
     let command = format!("anabranch-lab reproduce {}", claim.id);
@@ -180,6 +181,11 @@ fn write_runs(page: &mut String, runs: &[RunProvenance]) -> fmt::Result {
 }
 
 fn write_values(page: &mut String, values: &[Measured]) -> fmt::Result {
+    fn cell(number: Option<f64>, value: &Measured) -> String {
+        let number = number.map(|number| escape(&value.write(number)));
+        number.unwrap_or_else(|| "–".to_owned())
+    }
+
     if values.is_empty() {
         return Ok(());
     }
@@ -189,20 +195,16 @@ fn write_values(page: &mut String, values: &[Measured]) -> fmt::Result {
          <th class=\"number\">max</th></tr>\n",
     );
     for value in values {
-        let cell = |number: Option<f64>| {
-            let number = number.map(|number| escape(&value.write(number)));
-            number.unwrap_or_else(|| "–".to_owned())
-        };
         let spread = value.samples.spread();
         writeln!(
             page,
             "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
              <td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
             escape(&value.name),
-            cell(value.published),
-            cell(spread.map(|spread| spread.median)),
-            cell(spread.map(|spread| spread.min)),
-            cell(spread.map(|spread| spread.max))
+            cell(value.published, value),
+            cell(spread.map(|spread| spread.median), value),
+            cell(spread.map(|spread| spread.min), value),
+            cell(spread.map(|spread| spread.max), value)
         )?;
     }
     page.push_str("</table></div>\n");

@@ -119,6 +119,10 @@ pub(super) fn blocked_when_delayed(run: &RunRecord, scenario: Scenario, reading:
 }
 
 fn blocked_while(run: &RunRecord, place: usize, is_meant: impl Fn(f64) -> bool) -> f64 {
+    fn is_full((in_flight, window): (&u64, &u64), packet: u64) -> bool {
+        *window > 0 && in_flight + packet > *window
+    }
+
     let series = run.series();
     let packet = series.flows[0].packet_bytes;
     let path = path(run, place);
@@ -129,8 +133,7 @@ fn blocked_while(run: &RunRecord, place: usize, is_meant: impl Fn(f64) -> bool) 
     let at = (1..).map(|index| f64::from(index) * series.interval_ms as f64 / 1e3);
     let is_counted = |at: f64| (COUNTED.0..=COUNTED.1).contains(&at) && is_meant(at);
     let counted = both.zip(at).filter(|(_, at)| is_counted(*at));
-    let is_full = |(in_flight, window): (&u64, &u64)| *window > 0 && in_flight + packet > *window;
-    mean(counted.map(|(both, _)| f64::from(u8::from(is_full(both)))))
+    mean(counted.map(|(both, _)| f64::from(u8::from(is_full(both, packet)))))
 }
 
 #[cfg(test)]
@@ -215,12 +218,23 @@ mod tests {
 
     #[test]
     fn a_path_is_blocked_while_no_packet_fits_into_its_window() {
-        let window = |at: f64| if at % 4.0 < 1.0 { 21 } else { 20 };
+        fn share(reading: Reading, delayed: &RunRecord) -> f64 {
+            blocked_when_delayed(delayed, Scenario::C, reading)
+        }
+
+        fn window(at: f64) -> u64 {
+            if at % 4.0 < 1.0 { 21 } else { 20 }
+        }
         assert!((blocked(&run(window, |_| 200), WIFI) - 0.75).abs() < 0.01);
         assert_eq!(blocked(&run(|_| 0, |_| 200), WIFI), 0.0);
         // Twenty packets are in flight, so that the larger window is full while it is as small.
         let delayed = run(|at| if at % 10.0 < 5.0 { 30 } else { 20 }, |_| 200);
-        let share = |reading| blocked_when_delayed(&delayed, Scenario::C, reading);
-        assert_eq!((share(Reading::Both), share(Reading::Each)), (1.0, 0.5));
+        assert_eq!(
+            (
+                share(Reading::Both, &delayed),
+                share(Reading::Each, &delayed)
+            ),
+            (1.0, 0.5)
+        );
     }
 }

@@ -152,12 +152,13 @@ mod tests {
     /// The default scheduler's run is that of Fig. 8, so that it is run once.
     #[test]
     fn the_default_is_the_scheduler_of_the_figures() {
-        let figure = case(Scenario::C, Reading::Both, Who::Bbr, BBR);
-        assert_eq!(with(DEFAULT, "").settings, figure.settings);
-        let scheduler = |case: Case| {
+        fn scheduler(case: Case) -> String {
             let scenario = case.scenario().unwrap_or_else(|error| panic!("{error}"));
             scenario.flows[0].scheduler().to_owned()
-        };
+        }
+
+        let figure = case(Scenario::C, Reading::Both, Who::Bbr, BBR);
+        assert_eq!(with(DEFAULT, "").settings, figure.settings);
         assert_eq!(scheduler(figure), "spd");
         assert_eq!(scheduler(with(PROPOSED, LARGEST_BDP)), LARGEST_BDP);
     }

@@ -30,9 +30,9 @@ fn is_worse(run: &RunRecord, than: &RunRecord) -> bool {
 /// Returns whether discards and underflows differ by half at most, or by a second of pictures and
 /// one underflow.
 fn is_comparable(run: &RunRecord, to: &RunRecord) -> bool {
-    let is_near = |one: u64, other: u64, least: u64| {
+    fn is_near(one: u64, other: u64, least: u64) -> bool {
         one.abs_diff(other) <= least || one.max(other) * 2 <= one.min(other) * 3
-    };
+    }
     is_near(underflows(run), underflows(to), 1) && is_near(discards(run), discards(to), 24)
 }
 

@@ -73,23 +73,27 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     /// Returns its cases, with `name` in the place of the variant or scheduler `subject`.
     pub(super) fn cases(&self, subject: &str, name: &str) -> Vec<Case> {
-        let swapped = |one: &'static str| {
+        fn swapped(one: &'static str, subject: &str, name: &str) -> String {
             if one == subject {
                 name.to_owned()
             } else {
                 one.to_owned()
             }
-        };
+        }
         let mut cases = Vec::new();
         for (network, scheduler, variant) in self.runs() {
-            let base = case(&network, &swapped(variant), &swapped(scheduler));
+            let base = case(
+                &network,
+                &swapped(variant, subject, name),
+                &swapped(scheduler, subject, name),
+            );
             let named = Case {
                 name: case_name(&network, variant, scheduler),
                 ..base
             };
             let named = named.seeds(TRIALS);
             cases.push(named.clone());
-            let is_ccp = swapped(variant) == "ccp";
+            let is_ccp = swapped(variant, subject, name) == "ccp";
             let points = SPACE.points().into_iter();
             cases.extend(points.map(|point| at(&named, &point, is_ccp)));
         }
@@ -153,13 +157,14 @@ impl Video {
     /// Compares by discards, then by underflows; less is better. Values are alike if they differ by
     /// at most a quarter of the larger, or by at most the error of reading the figures' bars.
     pub(super) fn order(&self, other: &Video) -> Ordering {
-        /// A seventh of the shortest axis, and a twentieth of it.
-        const READ: [f64; 2] = [30.0, 10.0];
-        let order = |one: f64, other: f64, read: f64| {
+        fn order(one: f64, other: f64, read: f64) -> Ordering {
             let is_alike = (one - other).abs() <= read.max(one.max(other) / 4.0);
             let order = one.partial_cmp(&other).unwrap_or(Ordering::Equal);
             if is_alike { Ordering::Equal } else { order }
-        };
+        }
+
+        /// A seventh of the shortest axis, and a twentieth of it.
+        const READ: [f64; 2] = [30.0, 10.0];
         let by_discards = order(self.discards, other.discards, READ[0]);
         by_discards.then(order(self.underflows, other.underflows, READ[1]))
     }
@@ -336,7 +341,7 @@ fn bars(
     variants: &[&str],
     kinds: &[(&str, Vec<Samples>); 2],
 ) -> Chart {
-    let bar = |samples: &Samples| {
+    fn bar(samples: &Samples) -> Option<Bar> {
         let spread = samples.spread()?;
         let mean = samples.0.iter().sum::<f64>() / samples.0.len() as f64;
         Some(Bar {
@@ -344,11 +349,13 @@ fn bars(
             low: spread.min,
             high: spread.max,
         })
-    };
-    let kind = |(what, all): &(&str, Vec<Samples>)| BarKind {
-        label: (*what).to_owned(),
-        bars: all.iter().map(bar).collect(),
-    };
+    }
+    fn kind((what, all): &(&str, Vec<Samples>)) -> BarKind {
+        BarKind {
+            label: (*what).to_owned(),
+            bars: all.iter().map(bar).collect(),
+        }
+    }
     Chart::Bars(Bars {
         title: format!("{scheduler}, {}: the whole film", network.name),
         y: unit.to_owned(),

@@ -123,11 +123,11 @@ pub(super) const OLIA_BETTER: Claim = Claim {
 
 /// Returns the share of a flow's new packets that one path carried.
 fn share(run: &RunRecord, path: usize) -> f64 {
-    let new = |path: &PathStatistics| {
+    fn new(path: &PathStatistics) -> f64 {
         let reasons = path.traffic.reasons.iter();
         let new = reasons.filter(|sent| sent.reason == SendReason::New.name());
         new.map(|sent| sent.packets).sum::<u64>() as f64
-    };
+    }
     let paths = &run.statistics.flows[0].paths;
     new(&paths[path]) / paths.iter().map(new).sum::<f64>()
 }

@@ -349,13 +349,16 @@ pub(super) const fn figure<const N: usize>() -> Claim {
 
 /// Returns the numbers of the figures that are seen at a point, if `reading` is that of LET.
 pub(super) fn seen(at: &At<'_>, reading: &str) -> Vec<u8> {
-    let is_other = |scheduler: &str| LET[1..].contains(&scheduler) && scheduler != reading;
+    fn is_other(scheduler: &str, reading: &str) -> bool {
+        LET[1..].contains(&scheduler) && scheduler != reading
+    }
     FIGURES
         .iter()
         .filter(|figure| {
             let mut sentences = figure.sentences.iter().map(|(_, shown)| shown);
-            sentences
-                .all(|shown| is_other(shown.scheduler()) || shown.is_so(at, &figure.networks[0]))
+            sentences.all(|shown| {
+                is_other(shown.scheduler(), reading) || shown.is_so(at, &figure.networks[0])
+            })
         })
         .map(|figure| figure.number)
         .collect()

@@ -4,6 +4,7 @@ use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::case::Case;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
+use crate::{Evidence, RunRecord};
 use anabranch_lab::metrics::Unit;
 
 const RIVAL: &str = include_str!("../../../../scenarios/zhang-delay-bbr/rival.toml");
@@ -61,16 +62,18 @@ pub(super) const STARVATION: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        let rival = |name: &str, controller: &str| -> Case {
+        fn rival(name: &str, controller: &str) -> Case {
             Case::new(name, "zhang-delay-bbr/rival.toml", RIVAL).controller(controller)
-        };
-        let deep = |case: Case| case.set("links.bottleneck.queue", DEEP_QUEUE);
+        }
+        fn deep(case: Case) -> Case {
+            case.set("links.bottleneck.queue", DEEP_QUEUE)
+        }
         // A round trip of 200 ms, and still a queue of one bandwidth-delay product.
-        let long = |case: Case| {
+        fn long(case: Case) -> Case {
             case.set("links.bottleneck.delay", "100 ms")
                 .set("links.return.delay", "100 ms")
                 .set("links.bottleneck.queue", "250000 B")
-        };
+        }
         vec![
             case_2("Delay-BBR", controller),
             as_tcp(case_2("Vegas", "vegas")),
@@ -83,18 +86,19 @@ pub(super) const STARVATION: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let share = |case: &str| {
-            let samples = evidence.each(case, |run| {
-                let rate = |place: usize| run.rate(&run.series().flows[place], (60.0, 120.0));
-                rate(0) / (rate(0) + rate(1))
-            });
+        fn share(case: &str, evidence: &Evidence) -> Measured {
+            fn rate(place: usize, run: &RunRecord) -> f64 {
+                run.rate(&run.series().flows[place], (60.0, 120.0))
+            }
+
+            let samples = evidence.each(case, |run| rate(0, run) / (rate(0, run) + rate(1, run)));
             Measured::new(
                 format!("{case}: share beside Reno, 60-120 s"),
                 Unit::Share,
                 samples,
             )
-        };
-        let (ours, vegas) = (share("Delay-BBR"), share("Vegas"));
+        }
+        let (ours, vegas) = (share("Delay-BBR", evidence), share("Vegas", evidence));
         let mut judgement = Judgement::new().because(
             "In other networks, of 10 Mbit/s, the share depends on the round trip: the cases with \
                         50 \
@@ -110,7 +114,7 @@ pub(super) const STARVATION: Claim = Claim {
             "Delay-BBR, 200 ms",
             "Vegas, 200 ms",
         ] {
-            judgement.report(&share(case));
+            judgement.report(&share(case, evidence));
         }
         judgement.expect(vegas.at_most(0.35));
         judgement.expect(ours.at_least(0.3));

@@ -120,6 +120,10 @@ fn measured(evidence: &Evidence, case: &str) -> [Measured; 2] {
 
 /// Reports the numbers of our own form that are not in the report yet.
 fn report_all(judgement: &mut Judgement, evidence: &Evidence, setting: &Setting, form: &str) {
+    fn is_new(value: &Measured, values: &[Measured]) -> bool {
+        !values.iter().any(|old| old.name == value.name)
+    }
+
     let case = name(setting, form);
     let place = SHOWN
         .iter()
@@ -128,8 +132,7 @@ fn report_all(judgement: &mut Judgement, evidence: &Evidence, setting: &Setting,
     let [mut delay, mut loss] = measured(evidence, &case);
     delay.published = published.map(|(delay, _)| delay);
     loss.published = published.map(|(_, loss)| loss);
-    let is_new = |value: &Measured| !judgement.values.iter().any(|old| old.name == value.name);
-    if is_new(&delay) {
+    if is_new(&delay, &judgement.values) {
         judgement.report(&delay);
         judgement.report(&loss);
     }

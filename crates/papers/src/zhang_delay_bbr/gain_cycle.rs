@@ -26,13 +26,17 @@ pub(super) const CLAIM: Claim = Claim {
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let mut judgement = Judgement::new();
-    let variation = |case: &str| {
+    fn variation(case: &str, evidence: &Evidence) -> Measured {
         let samples = evidence.each(case, mean_variation);
         let name = format!("{case}: variation of the 1 s rates, 100-300 s, mean of the flows");
         Measured::new(name, Unit::Number, samples)
-    };
-    let (gentle, usual) = (variation("1.11 and 0.9"), variation("1.25 and 0.75"));
+    }
+
+    let mut judgement = Judgement::new();
+    let (gentle, usual) = (
+        variation("1.11 and 0.9", evidence),
+        variation("1.25 and 0.75", evidence),
+    );
     judgement.report(&gentle);
     judgement.report(&usual);
     judgement.expect(gentle.below(&usual));

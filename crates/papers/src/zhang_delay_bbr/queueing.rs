@@ -95,9 +95,9 @@ pub(super) const OCCUPANCY: Claim = Claim {
     basis: Basis::ByConstruction,
     subject: Subject::Scenario,
     cases: |_| {
-        let case = |share: &str, rate: &str| -> Case {
+        fn case(share: &str, rate: &str) -> Case {
             test_bed(share, "fixed").set("flow-defaults.fixed-rate", rate)
-        };
+        }
         vec![
             case("half", "5 Mbit/s"),
             case("nearly", "9.9 Mbit/s"),

@@ -39,13 +39,18 @@ pub(super) const FIGURE_7: Claim = Claim {
 const BBRS_CYCLE: &str = "BBR's cycle";
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let rise_of = |case: &str, what: &str| {
+    fn rate(what: &str, span: Span, evidence: &Evidence) -> Measured {
+        let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
+        Measured::new(what, Unit::BitsPerSecond, samples)
+    }
+
+    fn rise_of(case: &str, what: &str, evidence: &Evidence) -> Measured {
         let samples = evidence.each(case, |run| {
             run.seconds_until(run.flow("video"), 200.0, 0.9 * CAPACITY)
         });
         Measured::new(what, Unit::Number, samples)
-    };
-    let ablated = rise_of(BBRS_CYCLE, "the same with BBR's cycle");
+    }
+    let ablated = rise_of(BBRS_CYCLE, "the same with BBR's cycle", evidence);
     let mut judgement = Judgement::new()
         .ablated(format!(
             "with BBR's probes of 25 % (`cycle=bbr`) the rise takes {} s.",
@@ -56,14 +61,14 @@ fn judge(evidence: &Evidence) -> Judgement {
          takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle on \
          average: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
         );
-    let rate = |what: &str, span: Span| {
-        let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
-        Measured::new(what, Unit::BitsPerSecond, samples)
-    };
-    let beside = rate("Delay-BBR beside Reno, 60-200 s", (60.0, 200.0));
-    let before = rate("Delay-BBR before Reno, 20-50 s", (20.0, 50.0));
-    let after = rate("Delay-BBR after Reno, 215-300 s", (215.0, 300.0));
-    let rise = rise_of("reno", "s from Reno's end to 90 % of the capacity");
+    let beside = rate("Delay-BBR beside Reno, 60-200 s", (60.0, 200.0), evidence);
+    let before = rate("Delay-BBR before Reno, 20-50 s", (20.0, 50.0), evidence);
+    let after = rate("Delay-BBR after Reno, 215-300 s", (215.0, 300.0), evidence);
+    let rise = rise_of(
+        "reno",
+        "s from Reno's end to 90 % of the capacity",
+        evidence,
+    );
     let values = [&beside, &before, &after, &rise, &ablated];
     values.iter().for_each(|value| judgement.report(value));
     let reno = evidence.each("reno", |run| run.rate(run.flow("reno"), (60.0, 200.0)));
@@ -77,14 +82,16 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn picture(run: &RunRecord) -> Chart {
-    let line = |label: &str, flow: &str| Line::new(label, run.sent_kbits(run.flow(flow)));
+    fn line(label: &str, flow: &str, run: &RunRecord) -> Line {
+        Line::new(label, run.sent_kbits(run.flow(flow)))
+    }
     Chart::Lines(Lines {
         title: "Fig. 7: Delay-BBR, Reno from 50 to 200 s".to_owned(),
         x: "time, s".to_owned(),
         y: "sending rate, kbit/s".to_owned(),
         lines: vec![
-            line("Delay-BBR", "video"),
-            line("Reno (not in the paper's)", "reno"),
+            line("Delay-BBR", "video", run),
+            line("Reno (not in the paper's)", "reno", run),
         ],
         ..Lines::default()
     })

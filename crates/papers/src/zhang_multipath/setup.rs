@@ -6,7 +6,7 @@ use anabranch_units::{DataRate, Duration};
 use super::{CONFIGURATIONS, Configuration, PAPER};
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Expect, Judgement};
-use anabranch_lab::Scenario;
+use anabranch_lab::{FlowSpec, Scenario};
 
 pub(super) const FIGURE_11: Claim = Claim {
     id: "S0-F11",
@@ -33,6 +33,13 @@ pub(super) const FIGURE_11: Claim = Claim {
 /// Returns whether the flows are those of Fig. 11. The first flow has two paths without a common
 /// link. Of the others, which have its controller, two are on the first and one on the second.
 fn is_figure_11(scenario: &Scenario) -> bool {
+    fn count(route: usize, cross: &[FlowSpec]) -> usize {
+        let on_it = cross
+            .iter()
+            .filter(|flow| flow.paths.len() == 1 && flow.paths[0].route == route);
+        on_it.count()
+    }
+
     let [both, cross @ ..] = &scenario.flows[..] else {
         return false;
     };
@@ -45,14 +52,8 @@ fn is_figure_11(scenario: &Scenario) -> bool {
         route.forward.iter().chain(&route.reverse)
     };
     let is_disjoint = links(first).all(|link| links(second).all(|other| other != link));
-    let count = |route| {
-        let on_it = cross
-            .iter()
-            .filter(|flow| flow.paths.len() == 1 && flow.paths[0].route == route);
-        on_it.count()
-    };
     is_disjoint
-        && (count(first), count(second)) == (2, 1)
+        && (count(first, cross), count(second, cross)) == (2, 1)
         && cross
             .iter()
             .all(|flow| flow.controller() == both.controller())

@@ -2,6 +2,7 @@
 //! path.
 
 use super::PAPER;
+use crate::Evidence;
 use crate::case::Case;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
@@ -43,7 +44,7 @@ pub(super) const CLAIM: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let rate = |name: &str, path: usize, span: Span| {
+        fn rate(name: &str, path: usize, span: Span, evidence: &Evidence) -> Measured {
             let samples = evidence.each(name, |run| {
                 run.path_rate(&run.series().flows[0].paths[path], span)
             });
@@ -53,16 +54,16 @@ pub(super) const CLAIM: Claim = Claim {
                 span.0, span.1
             );
             Measured::new(name, Unit::BitsPerSecond, samples)
-        };
-        let whole = |name: &str| {
+        }
+        fn whole(name: &str, evidence: &Evidence) -> Measured {
             let samples = evidence.each(name, |run| {
                 run.statistics.flows[0].traffic.media_bits_per_second
             });
             let name = format!("{name}: media on both paths, 60-80 s");
             Measured::new(name, Unit::BitsPerSecond, samples)
-        };
+        }
         let mut judgement = Judgement::new().because(WHY);
-        let [ours, gcc] = ["Delay-BBR", "GCC"].map(|name| rate(name, 1, INITIALLY));
+        let [ours, gcc] = ["Delay-BBR", "GCC"].map(|name| rate(name, 1, INITIALLY, evidence));
         judgement.report(&ours);
         judgement.report(&gcc);
         for name in [
@@ -71,9 +72,9 @@ pub(super) const CLAIM: Claim = Claim {
             "GCC, probing",
             "Delay-BBR without padding",
         ] {
-            judgement.report(&rate(name, 0, INITIALLY));
-            judgement.report(&rate(name, 1, LATER));
-            judgement.report(&whole(name));
+            judgement.report(&rate(name, 0, INITIALLY, evidence));
+            judgement.report(&rate(name, 1, LATER, evidence));
+            judgement.report(&whole(name, evidence));
         }
         judgement.expect(ours.at_least(0.5 * CAPACITY));
         judgement.expect(gcc.at_most(0.2 * CAPACITY));
