@@ -26,7 +26,7 @@ const PACKETS: u64 = 100_000;
 const ROUNDS: usize = 3;
 
 fn paths(count: u8) -> Vec<PathView> {
-    let path = |id: u8| {
+    fn path(id: u8) -> PathView {
         let rtt = Duration::from_millis(20 + 15 * u64::from(id));
         let rate = DataRate::from_megabits_per_second(20 - u64::from(id));
         PathView {
@@ -43,7 +43,7 @@ fn paths(count: u8) -> Vec<PathView> {
             weight: 1.0,
             ..PathView::default()
         }
-    };
+    }
     (0..count).map(path).collect()
 }
 

@@ -70,6 +70,10 @@ impl SessionChoice for Blest {
         session: &SessionView,
         paths: &[PathView],
     ) {
+        fn is_retransmitted(packet: &PacketView) -> bool {
+            packet.kind() == PacketKind::Retransmission && packet.reason != SendReason::Lost
+        }
+
         self.now = now;
         self.rtts.resize(paths.len(), None);
         for path in paths.iter().filter(|path| path.rtt.smoothed.is_some()) {
@@ -82,9 +86,6 @@ impl SessionChoice for Blest {
             packets
                 .map(|(_, packet)| u64::from(packet.bytes))
                 .sum::<u64>()
-        };
-        let is_retransmitted = |packet: &PacketView| {
-            packet.kind() == PacketKind::Retransmission && packet.reason != SendReason::Lost
         };
         let committed = paths
             .iter()
@@ -239,6 +240,12 @@ mod tests {
 
     #[test]
     fn the_linger_time_is_between_the_least_and_the_greatest_as_the_window_is_full() {
+        fn linger(in_flight: u64, smoothed: u64, blest: &Blest) -> u64 {
+            let mut path = windowed(0, smoothed, 10, in_flight);
+            path.rtt.variation = Duration::from_millis(500);
+            blest.linger(&path, 1_000).as_millis()
+        }
+
         let blest = Blest {
             rtts: vec![Some((
                 Duration::from_millis(100),
@@ -246,15 +253,10 @@ mod tests {
             ))],
             ..Blest::default()
         };
-        let linger = |in_flight, smoothed: u64| {
-            let mut path = windowed(0, smoothed, 10, in_flight);
-            path.rtt.variation = Duration::from_millis(500);
-            blest.linger(&path, 1_000).as_millis()
-        };
-        assert_eq!(linger(4_000, 100), 200);
-        assert_eq!(linger(9_000, 100), 300);
-        assert_eq!(linger(20_000, 100), 300);
-        assert_eq!(linger(4_000, 250), 250);
+        assert_eq!(linger(4_000, 100, &blest), 200);
+        assert_eq!(linger(9_000, 100, &blest), 300);
+        assert_eq!(linger(20_000, 100, &blest), 300);
+        assert_eq!(linger(4_000, 250, &blest), 250);
     }
 
     #[test]
@@ -271,25 +273,26 @@ mod tests {
 
     #[test]
     fn lambda_moves_once_in_a_slow_round_trip_and_stays_in_its_range() {
+        fn after(blest: &mut Blest, millis: u64, window: u64, at: &mut u64) -> u64 {
+            *at += millis;
+            choose_at(blest, *at, &far(), Some(window));
+            blest.lambda
+        }
+
         let mut blest = Blest::default();
         let mut at = 0;
-        let mut after = |blest: &mut Blest, millis, window| {
-            at += millis;
-            choose_at(blest, at, &far(), Some(window));
-            blest.lambda
-        };
-        assert_eq!(after(&mut blest, 0, 1 << 20), 1_200);
-        assert_eq!(after(&mut blest, 199, 1 << 20), 1_200);
-        assert_eq!(after(&mut blest, 1, 1 << 20), 1_190);
+        assert_eq!(after(&mut blest, 0, 1 << 20, &mut at), 1_200);
+        assert_eq!(after(&mut blest, 199, 1 << 20, &mut at), 1_200);
+        assert_eq!(after(&mut blest, 1, 1 << 20, &mut at), 1_190);
         // The window is full for once.
-        assert_eq!(after(&mut blest, 100, 999), 1_190);
-        assert_eq!(after(&mut blest, 100, 1 << 20), 1_230);
+        assert_eq!(after(&mut blest, 100, 999, &mut at), 1_190);
+        assert_eq!(after(&mut blest, 100, 1 << 20, &mut at), 1_230);
         for _ in 0..5 {
-            after(&mut blest, 200, 0);
+            after(&mut blest, 200, 0, &mut at);
         }
         assert_eq!(blest.lambda, 1_300);
         for _ in 0..40 {
-            after(&mut blest, 200, 1 << 20);
+            after(&mut blest, 200, 1 << 20, &mut at);
         }
         assert_eq!(blest.lambda, 1_000);
     }

@@ -13,6 +13,10 @@ pub fn broken_rule(
     frame: &[PacketView],
     paths: &[PathView],
 ) -> Option<String> {
+    fn is_in_service(path: &PathView) -> bool {
+        path.state == PathState::Active && !path.is_standby
+    }
+
     let is_usable = paths.iter().any(|path| path.state.is_usable());
     let expected = if is_usable { frame.len() } else { 0 };
     if bound.len() != expected {
@@ -21,7 +25,6 @@ pub fn broken_rule(
             bound.len()
         ));
     }
-    let is_in_service = |path: &PathView| path.state == PathState::Active && !path.is_standby;
     let has_service = paths.iter().any(is_in_service);
     let has_active = paths.iter().any(|path| path.state == PathState::Active);
     for path in bound.iter().flat_map(|assignment| assignment.paths.iter()) {

@@ -200,7 +200,9 @@ fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 
 
 #[test]
 fn contract_twice_the_weight_never_lowers_the_bytes_of_a_path() {
-    let weighing = |entry: &SchedulerEntry| !WITHOUT_PREFERENCE.contains(&entry.name);
+    fn weighing(entry: &SchedulerEntry) -> bool {
+        !WITHOUT_PREFERENCE.contains(&entry.name)
+    }
     for entry in schedulers().filter(weighing) {
         for (rtt_millis, load) in [(40, 0.5), (40, 1.2), (100, 0.5), (100, 1.2)] {
             let bytes = bytes_by_weight(&entry, rtt_millis, load);

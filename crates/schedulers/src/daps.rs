@@ -72,7 +72,9 @@ impl PathChoice for Daps {
 
 impl Daps {
     fn is_stale(&self, paths: &[PathView]) -> bool {
-        let differs = |old: u64, new: u64| old.abs_diff(new) > old / STALE_FRACTION;
+        fn differs(old: u64, new: u64) -> bool {
+            old.abs_diff(new) > old / STALE_FRACTION
+        }
         self.places.len() != paths.len()
             || paths.iter().zip(&self.places).any(|(path, place)| {
                 let is_usable = path.state.is_usable();
@@ -194,13 +196,17 @@ mod tests {
 
     #[test]
     fn receiver_holds_half_of_round_robin_at_most() {
+        fn peak(scheduler: Box<dyn Scheduler>, bed: &[(u64, u64); 2], packet_count: u16) -> u64 {
+            let mut lines = Lines::new(scheduler, bed);
+            lines.stream(packet_count, 25 * 10);
+            lines.max_held_bytes()
+        }
+
         for (bed, packet_count) in [([(4, 20), (3, 50)], 30), (M1_LINES, 70), (M1_LINES, 90)] {
-            let peak = |scheduler| {
-                let mut lines = Lines::new(scheduler, &bed);
-                lines.stream(packet_count, 25 * 10);
-                lines.max_held_bytes()
-            };
-            let (daps, round_robin) = (peak(build()), peak(round_robin::build()));
+            let (daps, round_robin) = (
+                peak(build(), &bed, packet_count),
+                peak(round_robin::build(), &bed, packet_count),
+            );
             assert!(2 * daps <= round_robin, "{daps} {round_robin}");
         }
     }

@@ -158,8 +158,11 @@ impl Dems {
 
     /// Returns the repetition of the split's last packets, if any.
     fn repetition(&self, queue: &SendQueue<'_>, packet_count: usize) -> Option<Repetition> {
+        fn in_doubt(path: &PathView) -> u64 {
+            path.drain_rate().bytes_in(path.rtt.variation)
+        }
+
         let paths = &self.binding.paths;
-        let in_doubt = |path: &PathView| path.drain_rate().bytes_in(path.rtt.variation);
         let late = usable(paths)
             .filter(|path| self.split.iter().any(|(_, id)| *id == path.id))
             .max_by_key(|path| in_doubt(path))?;
@@ -239,8 +242,11 @@ mod tests {
 
     #[test]
     fn both_paths_finish_within_a_round_trip_of_the_faster() {
+        fn finish(path: &PathView) -> Duration {
+            transfer_cost(path, 0)
+        }
+
         let (bed, _) = megabyte_chunk(Duration::ZERO);
-        let finish = |path: &PathView| transfer_cost(path, 0);
         let apart = finish(&bed.paths[0]).abs_diff(finish(&bed.paths[1]));
         assert!(apart <= Duration::from_millis(40), "{apart}");
         // In fact within a packet of the slower one.
@@ -269,9 +275,12 @@ mod tests {
 
     #[test]
     fn rate_times_sigma_bytes_are_repeated_where_the_paths_meet_and_last() {
+        fn twice((_, set): &(PacketView, PathSet)) -> bool {
+            set.len() == 2
+        }
+
         // 8 Mbit/s for 20 ms are 16 packets.
         let (_, bound) = megabyte_chunk(Duration::from_millis(20));
-        let twice = |(_, set): &(PacketView, PathSet)| set.len() == 2;
         assert_eq!(bound.iter().filter(|one| twice(one)).count(), 16);
         assert!(bound[784..].iter().all(twice));
         let meeting = on(&bound, 0).last().copied().unwrap();

@@ -275,17 +275,25 @@ mod tests {
 
     #[test]
     fn the_root_levels_both_costs_leaves_both_headroom_and_is_not_negative() {
+        fn between(low: f64, high: f64, rng: &mut Rng) -> f64 {
+            low + (high - low) * rng.next_f64()
+        }
+
         let edcld = Edcld::new(WEIGHT_OF_QUEUE);
         let mut rng: Rng = Seed(7).rng();
-        let mut between = |low: f64, high: f64| low + (high - low) * rng.next_f64();
         for case in 0..65_065 {
-            let input_rate = between(1.0, 3000.0);
-            let mut any = || {
-                let rate = between(10.0, 2000.0);
-                let headroom = rate * between(0.001, 1.0);
-                term(between(0.001, 0.3), rate, between(0.0, 50.0), headroom)
-            };
-            let (mut best, mut worst) = (any(), any());
+            let input_rate = between(1.0, 3000.0, &mut rng);
+            fn any(rng: &mut Rng) -> Term {
+                let rate = between(10.0, 2000.0, rng);
+                let headroom = rate * between(0.001, 1.0, rng);
+                term(
+                    between(0.001, 0.3, rng),
+                    rate,
+                    between(0.0, 50.0, rng),
+                    headroom,
+                )
+            }
+            let (mut best, mut worst) = (any(&mut rng), any(&mut rng));
             if edcld.cost(&best) > edcld.cost(&worst) {
                 core::mem::swap(&mut best, &mut worst);
             }

@@ -89,7 +89,9 @@ fn held_bytes(path: &PathView) -> u64 {
 
 /// `sk_stream_memory_free`.
 fn has_memory(path: &PathView) -> bool {
-    let limit = |window: u64| window.saturating_add(MAX_BEYOND_WINDOW);
+    fn limit(window: u64) -> u64 {
+        window.saturating_add(MAX_BEYOND_WINDOW)
+    }
     path.congestion_window
         .is_none_or(|window| held_bytes(path) < limit(window))
 }

@@ -343,10 +343,12 @@ mod tests {
 
     #[test]
     fn rates_of_any_size_are_compared() {
-        let point = |bits_per_second| GridPoint {
-            bits_per_second,
-            delay_steps: 0,
-        };
+        fn point(bits_per_second: u64) -> GridPoint {
+            GridPoint {
+                bits_per_second,
+                delay_steps: 0,
+            }
+        }
         let (most, nearly) = (point(u64::MAX), point(u64::MAX / 10 * 9));
         assert!(!most.is_far_from(&nearly));
         assert!(most.is_far_from(&point(1)));
@@ -408,16 +410,17 @@ mod tests {
 
     #[test]
     fn mean_transfer_time_of_a_frame_is_below_that_of_wrr() {
+        fn means(scheduler: Box<dyn Scheduler>, load: f64) -> (f64, f64) {
+            let mut bed = FluidBed::new(scheduler, m1());
+            bed.run_at(load, 10);
+            (
+                mean_millis(&bed.frame_delays),
+                mean_millis(&bed.packet_delays),
+            )
+        }
+
         for load in [0.3, 0.6, 0.9] {
-            let means = |scheduler| {
-                let mut bed = FluidBed::new(scheduler, m1());
-                bed.run_at(load, 10);
-                (
-                    mean_millis(&bed.frame_delays),
-                    mean_millis(&bed.packet_delays),
-                )
-            };
-            let (ours, wrr) = (means(build()), means(wrr::build()));
+            let (ours, wrr) = (means(build(), load), means(wrr::build(), load));
             assert!(ours.0 < wrr.0, "{ours:?} ms, wrr {wrr:?} ms at {load}");
             // The mean of single packets differs: near saturation each bin counts alone, the near
             // path's queue equalises the delays, and only a fixed split would keep it short.
@@ -430,16 +433,17 @@ mod tests {
 
     #[test]
     fn a_rate_that_changes_by_a_fifth_is_heeded_at_once_and_less_within_a_second() {
+        fn grid_after(mdp: &mut Mdp, millis: u64, rate: u64, packet: &PacketView) -> u64 {
+            let paths = [path(0, 40, rate), path(1, 40, 8)];
+            mdp.choose(Instant::from_millis(millis), packet, &paths);
+            mdp.grid[0].bits_per_second / 1_000_000
+        }
+
         let mut mdp = Mdp::default();
         let packet = Bed::source(0, 1000);
-        let grid_after = |mdp: &mut Mdp, millis, rate| {
-            let paths = [path(0, 40, rate), path(1, 40, 8)];
-            mdp.choose(Instant::from_millis(millis), &packet, &paths);
-            mdp.grid[0].bits_per_second / 1_000_000
-        };
-        let first = grid_after(&mut mdp, 0, 16);
-        assert_eq!(grid_after(&mut mdp, 10, 18), first);
-        assert!(grid_after(&mut mdp, 1_000, 18) > first);
-        assert!(grid_after(&mut mdp, 1_010, 8) < 9);
+        let first = grid_after(&mut mdp, 0, 16, &packet);
+        assert_eq!(grid_after(&mut mdp, 10, 18, &packet), first);
+        assert!(grid_after(&mut mdp, 1_000, 18, &packet) > first);
+        assert!(grid_after(&mut mdp, 1_010, 8, &packet) < 9);
     }
 }

@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn raising_the_rtt_of_a_path_by_d_moves_c_times_d_bytes() {
-        let on_slow = |rtt_millis| {
+        fn on_slow(rtt_millis: u64) -> u64 {
             let mut bed = Bed::new(build(), vec![path(0, 40, 4), path(1, rtt_millis, 4)]);
             bed.schedule(&Bed::frame(200, 500));
             bed.paths[1].queued_bytes
-        };
+        }
         // RTT/2 rises by 20 ms at 4 Mbit/s: 10 kB, half of which each path gives or takes.
         assert_eq!(on_slow(40) - on_slow(80), 5_000);
     }

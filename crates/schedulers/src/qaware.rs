@@ -126,17 +126,18 @@ mod tests {
 
     #[test]
     fn the_measured_rate_moves_by_an_eighth_and_not_while_the_queue_is_empty() {
-        let mut departures = Departures::default();
-        let mut sent = |millis: u64, queued_bytes: u64| {
+        fn sent(millis: u64, queued_bytes: u64, departures: &mut Departures) -> Option<f64> {
             departures.on_sent(Instant::from_millis(millis), 1000, queued_bytes);
             departures.nanos_per_byte
-        };
-        assert_eq!(sent(0, 1000), None);
-        assert_eq!(sent(1, 1000), Some(1000.0));
-        assert_eq!(sent(10, 0), Some(2000.0));
+        }
+
+        let mut departures = Departures::default();
+        assert_eq!(sent(0, 1000, &mut departures), None);
+        assert_eq!(sent(1, 1000, &mut departures), Some(1000.0));
+        assert_eq!(sent(10, 0, &mut departures), Some(2000.0));
         // No packet waited meanwhile, so the pause is no sample.
-        assert_eq!(sent(500, 1000), Some(2000.0));
-        assert_eq!(sent(502, 1000), Some(2000.0));
+        assert_eq!(sent(500, 1000, &mut departures), Some(2000.0));
+        assert_eq!(sent(502, 1000, &mut departures), Some(2000.0));
     }
 
     #[test]
@@ -180,13 +181,17 @@ mod tests {
 
     #[test]
     fn frame_delay_is_below_that_of_the_least_rtt_where_pacers_queue() {
+        fn mean(scheduler: Box<dyn Scheduler>, load: f64) -> f64 {
+            let mut bed = FluidBed::new(scheduler, m1());
+            bed.run(250, Duration::from_millis(40), (load * 100.0) as u16);
+            mean_millis(&bed.frame_delays)
+        }
+
         for load in [0.3, 0.45] {
-            let mean = |scheduler| {
-                let mut bed = FluidBed::new(scheduler, m1());
-                bed.run(250, Duration::from_millis(40), (load * 100.0) as u16);
-                mean_millis(&bed.frame_delays)
-            };
-            let (ours, least) = (mean(build()), mean(Box::new(OneByOne::new(MinRtt))));
+            let (ours, least) = (
+                mean(build(), load),
+                mean(Box::new(OneByOne::new(MinRtt)), load),
+            );
             assert!(ours <= least, "{ours} ms, minRTT {least} ms at {load}");
         }
         // Above the nearest path's capacity the comparison does not hold.

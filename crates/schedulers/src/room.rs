@@ -114,6 +114,10 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
+        fn fits(packet: &PacketView, most: u64) -> bool {
+            u64::from(packet.bytes) <= most
+        }
+
         self.binding.begin(paths);
         self.choice.begin(now, queue, session, paths);
         let mut held: Option<&PacketView> = None;
@@ -138,8 +142,7 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
                     .map(|path| path.sendable_bytes)
                     .max()
                     .unwrap_or_default();
-                let fits = |packet: &PacketView| u64::from(packet.bytes) <= most;
-                if is_own && (most == 0 || !queue.iter().any(|(_, packet)| fits(packet))) {
+                if is_own && (most == 0 || !queue.iter().any(|(_, packet)| fits(packet, most))) {
                     break;
                 }
                 held = Some(packet);

@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn spd_is_the_least_round_trip_time() {
-        let trail = |scheduler| {
+        fn trail(scheduler: Box<dyn Scheduler>) -> Vec<PathId> {
             let mut lines = Lines::new(scheduler, &[(4, 20), (3, 50)]);
             lines.stream(25, 50);
             lines.left_on
-        };
+        }
         assert_eq!(trail(build()), trail(Box::new(OneByOne::new(LeastRtt))));
     }
 

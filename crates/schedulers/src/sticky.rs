@@ -75,14 +75,18 @@ mod tests {
 
     #[test]
     fn switches_are_no_more_than_those_of_the_base_rule() {
+        fn switches(scheduler: Box<dyn Scheduler>, packet_count: u16) -> usize {
+            let mut lines = Lines::with_windows(scheduler, &[(10, 10, 8), (10, 50, 20)]);
+            lines.stream(packet_count, 100);
+            let two = lines.left_on.windows(2);
+            two.filter(|two| two[0] != two[1]).count()
+        }
+
         for packet_count in [10, 30, 60, 90] {
-            let switches = |scheduler| {
-                let mut lines = Lines::with_windows(scheduler, &[(10, 10, 8), (10, 50, 20)]);
-                lines.stream(packet_count, 100);
-                let two = lines.left_on.windows(2);
-                two.filter(|two| two[0] != two[1]).count()
-            };
-            let (ours, base) = (switches(build()), switches(spd::build()));
+            let (ours, base) = (
+                switches(build(), packet_count),
+                switches(spd::build(), packet_count),
+            );
             assert!(ours <= base, "{packet_count}: {ours} {base}");
         }
     }

@@ -311,12 +311,17 @@ mod tests {
 
     #[test]
     fn of_slow_paths_with_the_same_gap_the_lower_id_comes_first() {
+        fn rtt_millis(id: u8, fastest: u8) -> u64 {
+            match id {
+                id if id == fastest => 20,
+                id => 40 + 20 * u64::from(id % 2),
+            }
+        }
+
         let fastest = 5;
-        let rtt_millis = |id: u8| match id {
-            id if id == fastest => 20,
-            id => 40 + 20 * u64::from(id % 2),
-        };
-        let paths: Vec<_> = (0..32).map(|id| path(id, rtt_millis(id), 4)).collect();
+        let paths: Vec<_> = (0..32)
+            .map(|id| path(id, rtt_millis(id, fastest), 4))
+            .collect();
         let mut stms = Stms::default();
         gap(&mut stms, &paths);
         let slow = |rest| (0..32).filter(move |id| id % 2 == rest && *id != fastest);
@@ -345,18 +350,23 @@ mod tests {
 
     #[test]
     fn more_arrives_in_order_than_with_the_least_round_trip_time_and_less_is_held() {
+        fn run(
+            scheduler: Box<dyn Scheduler>,
+            bed: &[(u64, u64); 2],
+            packet_count: u16,
+        ) -> (f64, f64, u64) {
+            let mut lines = Lines::new(scheduler, bed);
+            lines.stream(packet_count, 25 * 10);
+            (
+                lines.in_order_share(),
+                lines.mean_held_bytes(),
+                lines.max_held_bytes(),
+            )
+        }
+
         for (bed, packet_count) in [([(4, 20), (3, 50)], 30), (M1_LINES, 70), (M1_LINES, 90)] {
-            let run = |scheduler| {
-                let mut lines = Lines::new(scheduler, &bed);
-                lines.stream(packet_count, 25 * 10);
-                (
-                    lines.in_order_share(),
-                    lines.mean_held_bytes(),
-                    lines.max_held_bytes(),
-                )
-            };
-            let stms = run(build());
-            let least_rtt = run(Box::new(OneByOne::new(LeastRtt)));
+            let stms = run(build(), &bed, packet_count);
+            let least_rtt = run(Box::new(OneByOne::new(LeastRtt)), &bed, packet_count);
             assert!(stms.0 > least_rtt.0, "{stms:?} {least_rtt:?}");
             assert!(stms.1 <= 0.5 * least_rtt.1, "{stms:?} {least_rtt:?}");
             assert!(stms.2 < least_rtt.2, "{stms:?} {least_rtt:?}");
@@ -367,16 +377,21 @@ mod tests {
     // which a frame is complete counts instead.
     #[test]
     fn frames_are_whole_no_later_than_with_the_least_round_trip_time() {
+        fn delay(
+            scheduler: Box<dyn Scheduler>,
+            bed: &[(u64, u64); 2],
+            packet_count: u16,
+        ) -> Duration {
+            let mut lines = Lines::new(scheduler, bed);
+            lines.stream(packet_count, 25 * 10);
+            lines.mean_frame_delay()
+        }
+
         let beds = [10, 20, 30].map(|packet_count| ([(4, 20), (3, 50)], packet_count));
         let m1 = [30, 70, 90].map(|packet_count| (M1_LINES, packet_count));
         for (bed, packet_count) in beds.into_iter().chain(m1) {
-            let delay = |scheduler| {
-                let mut lines = Lines::new(scheduler, &bed);
-                lines.stream(packet_count, 25 * 10);
-                lines.mean_frame_delay()
-            };
-            let stms = delay(build());
-            let least_rtt = delay(Box::new(OneByOne::new(LeastRtt)));
+            let stms = delay(build(), &bed, packet_count);
+            let least_rtt = delay(Box::new(OneByOne::new(LeastRtt)), &bed, packet_count);
             assert!(stms <= least_rtt, "{packet_count}: {stms} {least_rtt}");
         }
     }

@@ -464,7 +464,9 @@ impl Lines {
 
     /// Returns the bytes that a receiver in order holds after each arrival.
     fn held_bytes(&self) -> Vec<u64> {
-        let key = |arrived: &Arrived| (arrived.packet.frame, arrived.packet.fragment);
+        fn key(arrived: &Arrived) -> (FrameId, u16) {
+            (arrived.packet.frame, arrived.packet.fragment)
+        }
         let mut sent: Vec<_> = self.arrived.iter().map(key).collect();
         sent.sort_unstable();
         let mut next = sent.iter().peekable();

@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn a_frame_takes_as_long_as_on_the_slowest_path_whose_rtt_is_not_heeded() {
-        let run = |scheduler, rtt_millis| {
+        fn run(scheduler: Box<dyn Scheduler>, rtt_millis: u64) -> (Vec<PathId>, Vec<Duration>) {
             let mut bed = FluidBed::new(scheduler, vec![path(0, 20, 8), path(1, rtt_millis, 8)]);
             bed.run(100, Duration::from_millis(40), 10);
             (bed.trail, bed.frame_delays)
-        };
+        }
         let near = run(build(), 20);
         for rtt_millis in [100, 200, 400] {
             let (trail, delays) = run(build(), rtt_millis);

@@ -43,10 +43,12 @@ fn any_standing() -> impl Strategy<Value = Standing> {
 }
 
 fn standing(template: &PathView, id: u8, standing: Standing) -> PathView {
-    let rtt = |rtt: Option<Duration>| match standing {
-        Standing::Far => rtt.map(|rtt| rtt + Duration::from_millis(100)),
-        _ => rtt,
-    };
+    fn rtt(rtt: Option<Duration>, standing: Standing) -> Option<Duration> {
+        match standing {
+            Standing::Far => rtt.map(|rtt| rtt + Duration::from_millis(100)),
+            _ => rtt,
+        }
+    }
     PathView {
         id: PathId(id),
         state: match standing {
@@ -56,13 +58,13 @@ fn standing(template: &PathView, id: u8, standing: Standing) -> PathView {
         },
         is_standby: standing == Standing::InReserve,
         rtt: PathRtt {
-            smoothed: rtt(template.rtt.smoothed),
-            latest: rtt(template.rtt.latest),
-            least: rtt(template.rtt.least),
+            smoothed: rtt(template.rtt.smoothed, standing),
+            latest: rtt(template.rtt.latest, standing),
+            least: rtt(template.rtt.least, standing),
             ..template.rtt
         },
         forecast: Forecast {
-            one_way_delay: rtt(Some(template.forecast.one_way_delay)).unwrap_or_default(),
+            one_way_delay: rtt(Some(template.forecast.one_way_delay), standing).unwrap_or_default(),
             ..template.forecast
         },
         ..*template
