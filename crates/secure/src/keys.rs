@@ -303,9 +303,12 @@ mod tests {
 
     #[test]
     fn wrong_texts_teach() {
+        fn parse(text: &str) -> ParseKeyError {
+            text.parse::<PublicKey>().unwrap_err()
+        }
+
         let secret = SecretKey::generate();
         let public = secret.public_key().to_string();
-        let parse = |text: &str| text.parse::<PublicKey>().unwrap_err();
         assert_eq!(
             parse(&secret.to_text()),
             ParseKeyError::SecretInsteadOfPublic

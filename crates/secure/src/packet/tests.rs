@@ -344,7 +344,9 @@ fn same_counter_on_two_paths_is_another_nonce() {
 
 #[test]
 fn whole_counter_is_in_the_nonce() {
-    let of = |path_id, counter| *nonce(path_id, counter).as_ref();
+    fn of(path_id: u8, counter: u64) -> [u8; 12] {
+        *nonce(path_id, counter).as_ref()
+    }
     assert_ne!(of(0, 1), of(0, 1 + (1 << 32)));
     assert_eq!(
         of(0x1f, 0x0102_0304_0506_0708),
