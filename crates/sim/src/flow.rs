@@ -226,23 +226,28 @@ impl Flow {
 
     /// Does the same for one end; [`Instant::FAR_FUTURE`] if it has no action.
     fn due_of(&self, side: Side, arrives_at: Option<Instant>) -> (Instant, Due) {
-        let mut next = (Instant::FAR_FUTURE, Due::Stop);
-        let mut offer = |at: Option<Instant>, due| {
+        fn offer(at: Option<Instant>, due: Due, next: &mut (Instant, Due)) {
             if let Some(at) = at
                 && at < next.0
             {
-                next = (at, due);
+                *next = (at, due);
             }
-        };
-        let end = &self.ends[side as usize];
-        offer(end.start_at, Due::Start(side));
-        offer(arrives_at, Due::Arrival(side));
-        if side == Side::Sender {
-            offer(self.frame_at, Due::Frame);
         }
-        offer(end.deadline.map(|(at, _)| at), Due::Timeout(side));
+
+        let mut next = (Instant::FAR_FUTURE, Due::Stop);
+        let end = &self.ends[side as usize];
+        offer(end.start_at, Due::Start(side), &mut next);
+        offer(arrives_at, Due::Arrival(side), &mut next);
         if side == Side::Sender {
-            offer(self.stop_at, Due::Stop);
+            offer(self.frame_at, Due::Frame, &mut next);
+        }
+        offer(
+            end.deadline.map(|(at, _)| at),
+            Due::Timeout(side),
+            &mut next,
+        );
+        if side == Side::Sender {
+            offer(self.stop_at, Due::Stop, &mut next);
         }
         next
     }

@@ -341,8 +341,11 @@ mod tests {
 
     #[test]
     fn periods_alternate_and_the_first_is_on_unless_asked() {
+        fn is_on(at: &Instant) -> bool {
+            at.as_nanos() / 1_000_000 % 480 < 240
+        }
+
         // 240 ms on permit 20 packets of 12 ms.
-        let is_on = |at: &Instant| at.as_nanos() / 1_000_000 % 480 < 240;
         let on_first = sent(on_off(240, 240, false, true), Spacing::Even, 0, 48);
         assert_eq!(on_first.len(), 2_000);
         assert!(on_first.iter().all(is_on));

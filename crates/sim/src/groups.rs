@@ -148,6 +148,8 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
     const UNTIL: Instant = Instant::from_nanos(1_000);
@@ -164,8 +166,12 @@ mod tests {
     /// Returns the ends of the windows of both groups by turns, given the delay to each
     /// group; `None` where one cannot advance.
     fn ends(progress: &mut Progress, delays: [u64; 2], rounds: usize) -> Vec<Option<u64>> {
-        let groups = || progress.division.groups();
-        let turns: Vec<Group> = (0..rounds).flat_map(|_| groups()).collect();
+        fn groups(division: &Division) -> Range<usize> {
+            division.groups()
+        }
+        let turns: Vec<Group> = (0..rounds)
+            .flat_map(|_| groups(&progress.division))
+            .collect();
         let mut advance = |group: Group| {
             let delay = Duration::from_nanos(delays[group]);
             let horizon = progress.known_until(group) + delay;

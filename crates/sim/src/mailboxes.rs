@@ -142,6 +142,12 @@ mod tests {
 
     #[test]
     fn each_end_takes_its_own_in_the_order_of_time() {
+        fn taken(flow: u32, mailboxes: &mut Mailboxes) -> [Vec<u32>; 2] {
+            mailboxes
+                .take(FlowId(flow))
+                .map(|taken| taken.iter().map(|one| one.id).collect::<Vec<_>>())
+        }
+
         let (sender, receiver) = (Side::Sender, Side::Receiver);
         let mut mailboxes = Mailboxes::new(3);
         for _ in 0..2 {
@@ -160,16 +166,14 @@ mod tests {
             mailboxes.keep(|arrival| arrival.flow != FlowId(2), &mut due);
             assert_eq!(due, [0, 1].map(FlowId));
             mailboxes.deal(&[1, 2, 0].map(FlowId));
-            let mut taken = |flow| {
-                mailboxes
-                    .take(FlowId(flow))
-                    .map(|taken| taken.iter().map(|one| one.id).collect::<Vec<_>>())
-            };
             let none: Vec<u32> = Vec::new();
-            assert_eq!(taken(0), [vec![10, 13, 11, 14], none.clone()]);
-            assert_eq!(taken(1), [none.clone(), vec![12, 15]]);
-            assert_eq!(taken(2), [none.clone(), none.clone()]);
-            assert_eq!(taken(0), [none.clone(), none], "only once");
+            assert_eq!(
+                taken(0, &mut mailboxes),
+                [vec![10, 13, 11, 14], none.clone()]
+            );
+            assert_eq!(taken(1, &mut mailboxes), [none.clone(), vec![12, 15]]);
+            assert_eq!(taken(2, &mut mailboxes), [none.clone(), none.clone()]);
+            assert_eq!(taken(0, &mut mailboxes), [none.clone(), none], "only once");
         }
     }
 }

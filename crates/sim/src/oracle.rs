@@ -142,11 +142,17 @@ impl Scheduler for Oracle {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
+        fn is_first_choice(path: &PathView) -> bool {
+            path.state.is_usable() && !stands_by(path)
+        }
+
+        fn stands_by(path: &PathView) -> bool {
+            path.is_standby && path.state == PathState::Active
+        }
+
         self.pacers.resize(paths.len(), Pacer::default());
         let mut truth = self.truth.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outlooks = Vec::new();
-        let stands_by = |path: &PathView| path.is_standby && path.state == PathState::Active;
-        let is_first_choice = |path: &PathView| path.state.is_usable() && !stands_by(path);
         let up = paths.iter().zip(truth.iter());
         let has_first_choice = up
             .filter(|(_, forecast)| forecast.is_some())

@@ -8,7 +8,7 @@ use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_schedulers::default_scheduler;
 use anabranch_sim::{
     Application, Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, GeneratorConfig,
-    GeneratorRate, LinkId, Observer, PacketEvent, Spacing, World, WorldError,
+    GeneratorRate, LinkId, Observer, PacketEvent, Spacing, TraceHash, World, WorldError,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::source::SourceConfig;
@@ -238,6 +238,11 @@ fn sent_packets_are_delivered_dropped_or_in_flight() {
 
 #[test]
 fn a_flow_runs_from_its_start_to_its_stop() {
+    fn sent_by(seconds: u64, world: &mut World) -> u64 {
+        world.run_until(Instant::from_secs(seconds), &mut ());
+        world.packet_counts().sent
+    }
+
     let mut world = World::new(Seed(1));
     let up = world.add_link("up", &link(Some(MEGABIT), 10)).unwrap();
     let back = world.add_link("back", &link(None, 10)).unwrap();
@@ -255,12 +260,12 @@ fn a_flow_runs_from_its_start_to_its_stop() {
     };
     flow.source = Application::Media(source.build(flow.start, Seed(1)).unwrap());
     world.add_flow("flow", flow).unwrap();
-    let mut sent_by = |seconds| {
-        world.run_until(Instant::from_secs(seconds), &mut ());
-        world.packet_counts().sent
-    };
-    assert_eq!(sent_by(1), 0);
-    let (middle, after, end) = (sent_by(4), sent_by(5), sent_by(20));
+    assert_eq!(sent_by(1, &mut world), 0);
+    let (middle, after, end) = (
+        sent_by(4, &mut world),
+        sent_by(5, &mut world),
+        sent_by(20, &mut world),
+    );
     assert!(middle > 50, "{middle}");
     assert!(
         end <= after + 2,
@@ -270,7 +275,7 @@ fn a_flow_runs_from_its_start_to_its_stop() {
 
 #[test]
 fn one_seed_is_one_run_and_observing_it_changes_nothing() {
-    let run = |seed: u64, step_ms: u64| {
+    fn run(seed: u64, step_ms: u64) -> TraceHash {
         let mut world = World::new(Seed(seed));
         let lossy = LinkConfig {
             loss: anabranch_link::LossModel::Bernoulli { probability: 0.02 },
@@ -286,7 +291,7 @@ fn one_seed_is_one_run_and_observing_it_changes_nothing() {
             let _ = (world.link_statistics(up), world.sender_paths(flow).len());
         }
         world.trace_hash()
-    };
+    }
     assert_eq!(run(1, 10_000), run(1, 100));
     assert_ne!(run(1, 10_000), run(2, 10_000));
 }

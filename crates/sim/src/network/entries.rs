@@ -66,17 +66,22 @@ impl Entries {
     /// Sorts by spans of time that hold an entry or two each, then within each span. When a
     /// thousand flows send by turns, this looks at each packet only a few times.
     fn spread(&mut self) {
-        let nanos = |entry: &Entry| entry.at.as_nanos();
+        fn span(entry: &Entry, first: u64, shift: u32) -> usize {
+            ((nanos(entry) - first) >> shift) as usize
+        }
+
+        fn nanos(entry: &Entry) -> u64 {
+            entry.at.as_nanos()
+        }
         let first = self.recorded.iter().map(nanos).min().unwrap_or_default();
         let last = self.recorded.iter().map(nanos).max().unwrap_or_default();
         let count = self.recorded.len() as u64;
         let shift = u64::BITS - ((last - first) / count).leading_zeros();
-        let span = |entry: &Entry| ((nanos(entry) - first) >> shift) as usize;
         // The start of each span while entries are inserted, and its end afterwards.
         self.ends.clear();
         self.ends.resize(((last - first) >> shift) as usize + 2, 0);
         for entry in &self.recorded {
-            self.ends[span(entry) + 1] += 1;
+            self.ends[span(entry, first, shift) + 1] += 1;
         }
         let mut sum = 0;
         for end in &mut self.ends {
@@ -85,7 +90,7 @@ impl Entries {
         }
         self.sorted.resize(self.recorded.len(), self.recorded[0]);
         for entry in &self.recorded {
-            let place = &mut self.ends[span(entry)];
+            let place = &mut self.ends[span(entry, first, shift)];
             self.sorted[*place as usize] = *entry;
             *place += 1;
         }

@@ -108,8 +108,12 @@ mod tests {
 
     /// Returns two drop-tail links, one route over both and one over the first alone.
     fn network() -> (Network, Traffic, [RouteId; 2]) {
-        let mut network = Network::default();
-        let mut link = |megabits, delay_millis, queue| {
+        fn link(
+            megabits: u64,
+            delay_millis: u64,
+            queue: QueueLimit,
+            network: &mut Network,
+        ) -> LinkId {
             let config = LinkConfig {
                 rate: Some(DataRate::from_megabits_per_second(megabits)),
                 delay: Duration::from_millis(delay_millis),
@@ -117,9 +121,11 @@ mod tests {
                 ..LinkConfig::default()
             };
             network.add_link(config.build(Seed(1)).unwrap())
-        };
-        let first = link(5, 20, QueueLimit::Unlimited);
-        let second = link(2, 30, QueueLimit::Bytes(10_000));
+        }
+
+        let mut network = Network::default();
+        let first = link(5, 20, QueueLimit::Unlimited, &mut network);
+        let second = link(2, 30, QueueLimit::Bytes(10_000), &mut network);
         let routes = [vec![first, second], vec![first]].map(|forward| {
             let reverse = vec![first];
             network.add_route(Route { forward, reverse })

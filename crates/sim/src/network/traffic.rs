@@ -101,7 +101,9 @@ const IS_MISSING: u64 = 4;
 impl Traffic {
     /// Prepares the traffic for datagrams over these routes.
     pub(crate) fn learn_routes(&mut self, routes: &[Route]) {
-        let first = |route: &Route, direction| *route.links(direction).first().expect("links");
+        fn first(route: &Route, direction: Direction) -> LinkId {
+            *route.links(direction).first().expect("links")
+        }
         self.first_links = routes
             .iter()
             .map(|route| Direction::BOTH.map(|direction| first(route, direction)))
