@@ -355,9 +355,12 @@ mod tests {
 
     #[test]
     fn known_answers_of_other_implementations() {
+        fn hex(bytes: &[u8]) -> String {
+            bytes.iter().map(|b| format!("{b:02x}")).collect()
+        }
+
         let salt: [u8; SALT_BYTES] = core::array::from_fn(|at| at as u8);
         let kek = derive_kek(&passphrase(), &salt, KeyLength::Aes128);
-        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
         // Python's hashlib.pbkdf2_hmac("sha1", b"correct horse", bytes(range(8, 16)), 2048, 16).
         assert_eq!(hex(&kek[..16]), "43fcfd0604bae887d5880a354dafc66c");
         let mut keys = keys(KeyLength::Aes128);

@@ -169,10 +169,13 @@ impl Listener {
 
     /// Returns whether the connection's share of memory has room for the packet.
     fn has_room(&self, id: ConnectionId, packet: &Packet<'_>) -> bool {
+        fn buffered(peer: &Peer) -> usize {
+            peer.connection.buffered_bytes()
+        }
+
         let Packet::Data(..) = packet else {
             return true;
         };
-        let buffered = |peer: &Peer| peer.connection.buffered_bytes();
         let all: usize = self.peers.values().map(buffered).sum();
         let its = self.peers.get(&id).map_or(0, buffered);
         all < MAX_BUFFERED_BYTES || its < MAX_BUFFERED_BYTES / self.peers.len().max(1)

@@ -71,8 +71,13 @@ impl Missing {
         outdated: Instant,
         most: usize,
     ) -> Vec<(u64, u64)> {
-        let is_due = |range: &Range| range.reported_at.is_none_or(|at| at <= outdated);
-        let due = self.ranges.iter_mut().filter(|(_, range)| is_due(range));
+        fn is_due(range: &Range, outdated: Instant) -> bool {
+            range.reported_at.is_none_or(|at| at <= outdated)
+        }
+        let due = self
+            .ranges
+            .iter_mut()
+            .filter(|(_, range)| is_due(range, outdated));
         let reported = due
             .take(most)
             .map(|(first, range)| {

@@ -183,11 +183,13 @@ mod tests {
 
     #[test]
     fn section_4_3_the_larger_latency_and_the_smaller_packet_are_agreed_on() {
-        let settings = |receive: u64, peer: u64| Settings {
-            receive_latency: Duration::from_millis(receive),
-            peer_latency: Duration::from_millis(peer),
-            ..Settings::default()
-        };
+        fn settings(receive: u64, peer: u64) -> Settings {
+            Settings {
+                receive_latency: Duration::from_millis(receive),
+                peer_latency: Duration::from_millis(peer),
+                ..Settings::default()
+            }
+        }
         let (field, bytes) = request(&settings(120, 300), None, Some("studio"));
         let caller = handshake(field, &bytes);
         let (peer, found) = extensions(&caller).unwrap();

@@ -179,11 +179,12 @@ mod tests {
 
     #[test]
     fn section_4_6_missing_packets_are_given_up_when_a_later_one_is_due() {
-        let mut buffer = filled(&[0, 3]);
-        let taken = |buffer: &mut ReceiveBuffer, millis| {
+        fn taken(buffer: &mut ReceiveBuffer, millis: u64) -> Option<(u8, u64)> {
             let delivered = buffer.pop(at(millis))?;
             Some((delivered.payload[0], delivered.dropped))
-        };
+        }
+
+        let mut buffer = filled(&[0, 3]);
         assert_eq!(taken(&mut buffer, 99), None);
         assert_eq!(taken(&mut buffer, 102), Some((0, 0)));
         assert_eq!((buffer.acknowledged(), buffer.available()), (1, 5));
@@ -197,13 +198,16 @@ mod tests {
 
     #[test]
     fn arrivals_are_classified_and_the_window_is_a_bound() {
+        fn insert(index: u64, buffer: &mut ReceiveBuffer) -> Inserted {
+            buffer.insert(index, vec![0], at(9))
+        }
+
         let mut buffer = ReceiveBuffer::new(8);
-        let mut insert = |index| buffer.insert(index, vec![0], at(9));
-        assert_eq!(insert(2), Inserted::New { gap: 2 });
-        assert_eq!(insert(0), Inserted::Recovered);
-        assert_eq!(insert(0), Inserted::Duplicate);
-        assert_eq!(insert(7), Inserted::New { gap: 4 });
-        assert_eq!(insert(8), Inserted::BeyondWindow);
+        assert_eq!(insert(2, &mut buffer), Inserted::New { gap: 2 });
+        assert_eq!(insert(0, &mut buffer), Inserted::Recovered);
+        assert_eq!(insert(0, &mut buffer), Inserted::Duplicate);
+        assert_eq!(insert(7, &mut buffer), Inserted::New { gap: 4 });
+        assert_eq!(insert(8, &mut buffer), Inserted::BeyondWindow);
         assert_eq!(buffer.available(), 0);
     }
 

@@ -115,6 +115,14 @@ mod tests {
 
     #[test]
     fn section_6_1_6_a_key_is_announced_acknowledged_and_then_used() {
+        fn encrypt(sending: &mut SendingKeys, count: u32) -> KeyParity {
+            let mut last = KeyParity::Even;
+            for number in 0..count {
+                last = sending.encrypt(SequenceNumber::new(number), &mut [0; 4]);
+            }
+            last
+        }
+
         let mut entropy = Entropy::new(&[3; SECRET_BYTES]);
         let passphrase = Passphrase::new("correct horse").unwrap();
         let keys = Keys::generate(&passphrase, KeyLength::Aes128, &mut entropy);
@@ -124,13 +132,6 @@ mod tests {
         };
         let mut sending = SendingKeys::new(keys, plan, entropy);
         let rtt = Duration::from_millis(100);
-        let encrypt = |sending: &mut SendingKeys, count: u32| {
-            let mut last = KeyParity::Even;
-            for number in 0..count {
-                last = sending.encrypt(SequenceNumber::new(number), &mut [0; 4]);
-            }
-            last
-        };
         assert_eq!(encrypt(&mut sending, 6), KeyParity::Even);
         assert_eq!(sending.announces_at(rtt), None);
         encrypt(&mut sending, 1);

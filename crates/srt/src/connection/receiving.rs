@@ -265,15 +265,16 @@ impl ArrivalRate {
     }
 
     fn on_packet(&mut self, now: Instant, bytes: usize) {
+        fn rate(count: u64, elapsed: Duration) -> u32 {
+            let bits = DataRate::from_bytes_per(count, elapsed).bits_per_second();
+            (bits / 8).min(u64::from(u32::MAX)) as u32
+        }
+
         let elapsed = now.saturating_since(self.since);
         if elapsed >= RATE_PERIOD {
-            let rate = |count| {
-                let bits = DataRate::from_bytes_per(count, elapsed).bits_per_second();
-                (bits / 8).min(u64::from(u32::MAX)) as u32
-            };
             *self = ArrivalRate {
-                packets_per_second: rate(self.packets),
-                bytes_per_second: rate(self.bytes),
+                packets_per_second: rate(self.packets, elapsed),
+                bytes_per_second: rate(self.bytes, elapsed),
                 ..ArrivalRate::new(now)
             };
         }

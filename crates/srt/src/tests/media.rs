@@ -22,11 +22,14 @@ struct Plan {
 
 impl Plan {
     fn draw(seed: u64) -> Self {
+        fn millis(low: u64, high: u64, rng: &mut Rng) -> Duration {
+            Duration::from_millis(low + rng.below(high - low))
+        }
+
         let mut rng = Seed(seed).derive("plan").rng();
-        let mut millis = |low: u64, high: u64| Duration::from_millis(low + rng.below(high - low));
         let effects = Effects {
-            delay: millis(1, 60),
-            jitter: millis(0, 20),
+            delay: millis(1, 60, &mut rng),
+            jitter: millis(0, 20, &mut rng),
             loss: 0.0,
             duplication: 0.0,
         };

@@ -74,7 +74,9 @@ impl HandshakeExtension {
 
     /// Returns the extension's body.
     pub fn to_bytes(self) -> Vec<u8> {
-        let millis = |latency: Duration| latency.as_millis().min(u64::from(u16::MAX)) as u32;
+        fn millis(latency: Duration) -> u32 {
+            latency.as_millis().min(u64::from(u16::MAX)) as u32
+        }
         let latency = millis(self.receive_latency) << 16 | millis(self.peer_latency);
         let words = [self.srt_version, self.capabilities, latency];
         words.into_iter().flat_map(u32::to_be_bytes).collect()

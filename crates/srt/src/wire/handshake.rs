@@ -89,21 +89,22 @@ pub struct Handshake<'a> {
 impl<'a> Handshake<'a> {
     /// Parses the body of a handshake packet.
     pub fn parse(body: &'a [u8]) -> Option<Self> {
-        let (fields, extensions) = body.split_first_chunk::<BODY_BYTES>()?;
-        let word = |at: usize| {
+        fn word(at: usize, fields: &[u8; 48]) -> u32 {
             let bytes = fields[4 * at..].first_chunk();
             bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
-        };
+        }
+
+        let (fields, extensions) = body.split_first_chunk::<BODY_BYTES>()?;
         Some(Handshake {
-            version: word(0),
-            encryption: (word(1) >> 16) as u16,
-            extension_field: word(1) as u16,
-            initial_sequence: SequenceNumber::new(word(2)),
-            mtu: word(3),
-            flow_window: word(4),
-            kind: HandshakeType::of(word(5)),
-            socket_id: word(6),
-            cookie: word(7),
+            version: word(0, fields),
+            encryption: (word(1, fields) >> 16) as u16,
+            extension_field: word(1, fields) as u16,
+            initial_sequence: SequenceNumber::new(word(2, fields)),
+            mtu: word(3, fields),
+            flow_window: word(4, fields),
+            kind: HandshakeType::of(word(5, fields)),
+            socket_id: word(6, fields),
+            cookie: word(7, fields),
             peer_address: *fields[32..].first_chunk()?,
             extensions,
         })
