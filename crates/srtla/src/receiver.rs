@@ -132,6 +132,16 @@ impl Receiver {
 
     /// Takes an answer of the SRT listener to a group. Returns the links that it goes to.
     pub fn handle_srt(&mut self, now: Instant, group: GroupId, datagram: &[u8]) -> Vec<SocketAddr> {
+        fn is_asked(link: &Link, is_ack: bool, latest: Option<SocketAddr>) -> bool {
+            if is_ack {
+                // It increases the sender's windows, and any link may be the one that still works.
+                link.summary.datagram_count > 0
+            } else {
+                // Lost packets requested twice would be sent twice.
+                Some(link.summary.address) == latest
+            }
+        }
+
         let id = group;
         let group = self.groups.get_mut(&group);
         let Some(group) = group.filter(|_| wire::is_srt(datagram)) else {
@@ -144,16 +154,10 @@ impl Receiver {
             group.report_links(id, &mut self.events);
         }
         let latest = group.latest;
-        let is_asked = |link: &Link| {
-            if is_ack {
-                // It increases the sender's windows, and any link may be the one that still works.
-                link.summary.datagram_count > 0
-            } else {
-                // Lost packets requested twice would be sent twice.
-                Some(link.summary.address) == latest
-            }
-        };
-        let links = group.links.iter_mut().filter(|link| is_asked(link));
+        let links = group
+            .links
+            .iter_mut()
+            .filter(|link| is_asked(link, is_ack, latest));
         let paid = links.filter_map(|link| {
             link.credit = link.credit.checked_sub(datagram.len() as u64)?;
             Some(link.summary.address)
@@ -163,10 +167,13 @@ impl Receiver {
 
     /// Removes links and groups that have been silent for too long. Must be called once a second.
     pub fn handle_time(&mut self, now: Instant) {
+        fn is_silent(link: &Link, now: Instant) -> bool {
+            now.saturating_since(link.heard_at) > LINK_TIMEOUT
+        }
+
         let mut gone = Vec::new();
         for (&id, group) in &mut self.groups {
-            let is_silent = |link: &Link| now.saturating_since(link.heard_at) > LINK_TIMEOUT;
-            for link in group.links.extract_if(.., |link| is_silent(link)) {
+            for link in group.links.extract_if(.., |link| is_silent(link, now)) {
                 self.members.remove(&link.summary.address);
                 push(&mut self.events, Event::LinkLeft(id, link.summary));
             }

@@ -169,8 +169,7 @@ mod tests {
 
     #[test]
     fn handshake_has_socket_and_latency() {
-        let mut words = vec![5, 0, 0, 1_500, 8_192, INDUCTION, 77, 0, 0, 0, 0, 0];
-        let parsed = |words: &[u32]| {
+        fn parsed(words: &[u32]) -> bool {
             Packet::parse(&control(HANDSHAKE, words)) == {
                 Some(Packet::Handshake {
                     is_induction: words[5] == 1,
@@ -178,7 +177,9 @@ mod tests {
                     latency: (words.len() > 16).then_some(Duration::from_millis(800)),
                 })
             }
-        };
+        }
+
+        let mut words = vec![5, 0, 0, 1_500, 8_192, INDUCTION, 77, 0, 0, 0, 0, 0];
         assert!(parsed(&words));
         words[5] = u32::MAX;
         // An extension of another kind comes first.

@@ -87,6 +87,11 @@ impl<'a> Message<'a> {
 impl SenderInfo {
     /// Parses a keepalive, behind its type.
     fn parse(rest: &[u8]) -> Option<Self> {
+        fn number(index: usize, numbers: &[u8; 20]) -> u32 {
+            let bytes = numbers[4 * index..].first_chunk();
+            u32::from_be_bytes(bytes.copied().unwrap_or_default())
+        }
+
         // A time in milliseconds, which only the sender uses.
         let (_, rest) = rest.split_first_chunk::<8>()?;
         let (magic, rest) = rest.split_first_chunk()?;
@@ -99,16 +104,12 @@ impl SenderInfo {
             return None;
         }
         let (numbers, _) = rest.split_first_chunk::<20>()?;
-        let number = |index: usize| {
-            let bytes = numbers[4 * index..].first_chunk();
-            u32::from_be_bytes(bytes.copied().unwrap_or_default())
-        };
         Some(SenderInfo {
-            window: number(0) as i32,
-            in_flight: number(1) as i32,
-            rtt_millis: number(2),
-            nak_count: number(3),
-            bytes_per_second: number(4),
+            window: number(0, numbers) as i32,
+            in_flight: number(1, numbers) as i32,
+            rtt_millis: number(2, numbers),
+            nak_count: number(3, numbers),
+            bytes_per_second: number(4, numbers),
         })
     }
 }
@@ -167,19 +168,22 @@ mod tests {
 
     #[test]
     fn messages_are_parsed_by_type() {
+        fn with(kind: u16, id: &[u8; 256]) -> Vec<u8> {
+            [&kind.to_be_bytes()[..], id].concat()
+        }
+
         let id: Id = core::array::from_fn(|index| index as u8);
-        let with = |kind: u16| [&kind.to_be_bytes()[..], &id].concat();
         assert_eq!(
-            Message::parse(&with(REG1)),
+            Message::parse(&with(REG1, &id)),
             Some(Message::WantsGroup {
                 half: id.first_chunk().unwrap()
             })
         );
         assert_eq!(
-            Message::parse(&with(REG2)),
+            Message::parse(&with(REG2, &id)),
             Some(Message::Joins { id: &id })
         );
-        assert_eq!(Message::parse(&with(REG1)[..257]), None);
+        assert_eq!(Message::parse(&with(REG1, &id)[..257]), None);
         assert_eq!(Message::parse(&joined()), None, "only receivers send it");
         let mut video = vec![0x12, 0x34, 0x56, 0x78];
         video.resize(16, 0);

@@ -19,12 +19,12 @@ use run::{Outcome, run};
 
 /// Returns the seeds.
 fn seeds() -> std::ops::Range<u64> {
-    let given = |name, default| {
+    fn given(name: &str, default: u64) -> u64 {
         let text = std::env::var(name).ok();
         text.map_or(default, |text: String| {
             text.parse().expect("a number of seeds")
         })
-    };
+    }
     let first = given("SRTLA_FIRST", 1);
     first..first + given("SRTLA_SEEDS", 4)
 }

@@ -161,10 +161,13 @@ fn messages_leave_by_the_fastest_link_that_costs_nothing() {
 
 #[test]
 fn light_acknowledgements_are_passed_on_once() {
+    fn light(next: u32) -> Vec<u8> {
+        control(ACK, 0, 0, &[next])
+    }
+
     let (mut bed, sent) = without_acks();
     let now = bed.now();
     while bed.sender.poll_srt().is_some() {}
-    let light = |next: u32| control(ACK, 0, 0, &[next]);
     for (next, is_news) in [(sent - 5, true), (sent - 5, false), (sent - 9, false)] {
         bed.sender.handle_link(now, LinkId(0), &light(next));
         let passed_on = bed.sender.poll_srt().is_some();
@@ -200,11 +203,14 @@ fn packets_that_never_left_cannot_be_acknowledged() {
 
 #[test]
 fn an_echo_that_was_not_asked_for_raises_no_link() {
+    fn state(bed: &Bed) -> Option<LinkState> {
+        bed.sender.links().next().map(|link| link.state)
+    }
+
     let mut bed = Bed::new(&[20]);
     bed.stream(1_000);
     bed.tamper(|_, _, _, _| None);
     bed.run(3_000);
-    let state = |bed: &Bed| bed.sender.links().next().map(|link| link.state);
     assert_eq!(state(&bed), Some(LinkState::Out));
     let mut echo = vec![0x90, 0];
     echo.extend_from_slice(&1_234_567_u64.to_be_bytes());

@@ -216,6 +216,11 @@ fn a_replugged_modem_is_used_again_within_two_seconds() {
 
 #[test]
 fn a_metered_link_carries_media_only_when_the_other_fails() {
+    fn carried(bed: &Bed, link: usize) -> u64 {
+        let counters = bed.sender.links().nth(link).unwrap().counters;
+        counters.delivered_packets
+    }
+
     let mut bed = Bed::new(&[20, 70]);
     let metered = LinkOptions {
         is_metered: true,
@@ -223,10 +228,6 @@ fn a_metered_link_carries_media_only_when_the_other_fails() {
     };
     bed.sender.set_options(LinkId(0), metered);
     bed.stream(3_000);
-    let carried = |bed: &Bed, link: usize| {
-        let counters = bed.sender.links().nth(link).unwrap().counters;
-        counters.delivered_packets
-    };
     assert_eq!(carried(&bed, 0), 0);
     bed.tamper(|_, _, link, datagram| (link == 0).then_some(datagram));
     bed.stream(3_000);

@@ -89,6 +89,13 @@ fn events(receiver: &mut Receiver) -> Vec<Event> {
 
 #[test]
 fn a_sender_registers_and_each_link_is_acknowledged_apart() {
+    fn numbers(ack: &[u8]) -> Vec<u32> {
+        let numbers = ack[4..].chunks(4);
+        numbers
+            .map(|bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
+            .collect()
+    }
+
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=2);
     let group = sender.register(&mut receiver, at(0));
@@ -106,12 +113,6 @@ fn a_sender_registers_and_each_link_is_acknowledged_apart() {
     }
     let expected: Vec<_> = acks.iter().map(|(link, _)| link.port()).collect();
     assert_eq!(expected, [1, 1, 1, 2]);
-    let numbers = |ack: &[u8]| -> Vec<u32> {
-        let numbers = ack[4..].chunks(4);
-        numbers
-            .map(|bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
-            .collect()
-    };
     assert_eq!(numbers(&acks[0].1), [0, 1, 2, 4, 5, 6, 8, 9, 10, 12]);
     assert_eq!(numbers(&acks[3].1), [3, 7, 11, 15, 19, 23, 27, 31, 35, 39]);
 }
@@ -245,16 +246,17 @@ fn a_group_is_founded_by_whichever_link_brings_its_name_first() {
 
 #[test]
 fn links_and_groups_are_bounded() {
+    fn another(receiver: &mut Receiver, seed: usize, now: Instant) -> Option<GroupId> {
+        let port = 100 + seed as u16;
+        Sender::new(seed as u8, port..=port).try_register(receiver, now)
+    }
+
     let mut receiver = receiver();
     let sender = Sender::new(1, 1..=MAX_LINKS as u16);
     let group = sender.register(&mut receiver, at(0));
     let named = sender.ask(&mut receiver, at(0));
     let refused = receiver.handle_link(at(0), address(9_999), &named);
     assert_eq!(refused, Taken::Answer(wire::refused()));
-    let another = |receiver: &mut Receiver, seed: usize, now: Instant| {
-        let port = 100 + seed as u16;
-        Sender::new(seed as u8, port..=port).try_register(receiver, now)
-    };
     for seed in 2..=MAX_GROUPS_OF_NETWORK {
         another(&mut receiver, seed, at(0)).unwrap();
     }
@@ -335,6 +337,10 @@ proptest! {
 
 #[test]
 fn links_are_reported_while_the_listener_accepts_their_sender() {
+    fn accepted(link: SocketAddr, group: GroupId) -> Event {
+        Event::LinkAccepted(group, link)
+    }
+
     let mut receiver = receiver();
     let mut sender = Sender::new(1, 1..=2);
     let group = sender.register(&mut receiver, at(0));
@@ -353,13 +359,15 @@ fn links_are_reported_while_the_listener_accepts_their_sender() {
         .collect();
     let [first, second] = [sender.links[0], sender.links[1]];
     assert_eq!(seen, [(first, 0, at(0)), (second, 1, at(5))]);
-    let accepted = |link| Event::LinkAccepted(group, link);
-    assert_eq!(events(&mut receiver), [accepted(first), accepted(second)]);
+    assert_eq!(
+        events(&mut receiver),
+        [accepted(first, group), accepted(second, group)]
+    );
     // A later link is reported at once, and none twice.
     sender.links.push(address(7));
     sender.register(&mut receiver, at(6));
     receiver.handle_srt(at(6), group, &answer(0x8002));
-    assert_eq!(events(&mut receiver), [accepted(address(7))]);
+    assert_eq!(events(&mut receiver), [accepted(address(7), group)]);
     // A pause of the video is no pause of SRT. Handshakes do not show that it continues.
     receiver.handle_srt(at(9_000), group, &answer(0x8001));
     receiver.handle_srt(at(15_000), group, &answer(0x8000));

@@ -369,6 +369,10 @@ impl Link {
 
     /// Returns a keepalive if one is due.
     pub(super) fn keepalive(&mut self, now: Instant, index: u32) -> Option<Vec<u8>> {
+        fn small(number: u64) -> u32 {
+            u32::try_from(number).unwrap_or(u32::MAX)
+        }
+
         if now < self.keepalive_at || self.state == LinkState::Joining {
             return None;
         }
@@ -386,8 +390,9 @@ impl Link {
         if self.asked.len() > MAX_ASKED {
             self.asked.pop_front();
         }
-        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let whole = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
+        fn whole(number: u64) -> i32 {
+            i32::try_from(number).unwrap_or(i32::MAX)
+        }
         let info = SenderInfo {
             window: whole(self.window() * 1_000 / 1_360),
             in_flight: whole(self.in_flight_packets() as u64),
@@ -507,16 +512,24 @@ mod tests {
 
     #[test]
     fn a_late_packet_is_lost_only_if_a_later_one_has_arrived() {
+        fn is_lost(link: &Link, number: u64, late: Instant, latency: Duration) -> bool {
+            let later = late + Duration::from_secs(1);
+            link.has_lost(later, Instant::from_millis(number), latency)
+        }
+
         let mut link = link_with(1..=3);
         let latency = Duration::from_secs(1);
         let late = link.late_at(Instant::from_millis(2), latency);
-        let is_lost = |link: &Link, number| {
-            let later = late + Duration::from_secs(1);
-            link.has_lost(later, Instant::from_millis(number), latency)
-        };
-        assert!(!is_lost(&link, 2), "the rate may have fallen");
+        assert!(
+            !is_lost(&link, 2, late, latency),
+            "the rate may have fallen"
+        );
         link.on_delivered(Instant::from_millis(50), 2);
-        assert!(is_lost(&link, 1) && !is_lost(&link, 2) && !is_lost(&link, 3));
+        assert!(
+            is_lost(&link, 1, late, latency)
+                && !is_lost(&link, 2, late, latency)
+                && !is_lost(&link, 3, late, latency)
+        );
         let early = Instant::from_millis(51);
         assert!(!link.has_lost(early, Instant::from_millis(1), latency));
     }

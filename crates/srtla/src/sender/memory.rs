@@ -82,11 +82,13 @@ impl Memory {
 
     /// Forgets packets older than `age`.
     pub(super) fn forget_older(&mut self, now: Instant, age: Duration) {
-        let is_old = |kept: &Kept| now.saturating_since(kept.taken_at) > age;
+        fn is_old(kept: &Kept, now: Instant, age: Duration) -> bool {
+            now.saturating_since(kept.taken_at) > age
+        }
         while self
             .packets
             .first_key_value()
-            .is_some_and(|(_, kept)| is_old(kept))
+            .is_some_and(|(_, kept)| is_old(kept, now, age))
         {
             self.pop_first();
         }

@@ -35,6 +35,10 @@ pub(super) struct Rtt {
 
 impl Rtt {
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration) {
+        fn is_old(at: Instant, now: Instant) -> bool {
+            now.saturating_since(at) > RECENT
+        }
+
         let mut last = self.samples.iter().rev().map(|&(_, sample)| sample);
         if let (Some(last), Some(before)) = (last.next(), last.next()) {
             let median = last.clamp(before.min(sample), before.max(sample));
@@ -42,10 +46,9 @@ impl Rtt {
             self.jitter = (kept + last.abs_diff(median)) / JITTER_SHARE;
         }
         self.samples.push_back((now, sample));
-        let is_old = |at: Instant| now.saturating_since(at) > RECENT;
         while self.samples.len() > MAX_SAMPLES
             || (self.samples.len() > LEAST_SAMPLES
-                && self.samples.front().is_some_and(|(at, _)| is_old(*at)))
+                && self.samples.front().is_some_and(|(at, _)| is_old(*at, now)))
         {
             self.samples.pop_front();
         }

@@ -160,10 +160,10 @@ impl Sender {
 /// Returns the link by which the next packet arrives first, as its user has weighted them. Metered
 /// links stand by while a free one has less than `patience` of packets before it.
 fn best(plans: &mut [Plan], now: Instant, patience: Duration) -> Option<&mut Plan> {
-    let cost = |plan: &Plan| {
+    fn cost(plan: &Plan, now: Instant) -> Duration {
         let delay = plan.start.saturating_since(now) + plan.forward;
         delay.mul_f64(1.0 / plan.weight)
-    };
+    }
     let free = plans.iter().filter(|plan| !plan.is_metered);
     let suffices = free
         .map(|plan| plan.start)
@@ -172,7 +172,7 @@ fn best(plans: &mut [Plan], now: Instant, patience: Duration) -> Option<&mut Pla
     let usable = plans
         .iter_mut()
         .filter(|plan| !suffices || !plan.is_metered);
-    usable.min_by_key(|plan| cost(plan))
+    usable.min_by_key(|plan| cost(plan, now))
 }
 
 #[cfg(test)]

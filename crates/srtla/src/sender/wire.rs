@@ -111,11 +111,14 @@ mod tests {
 
     #[test]
     fn acknowledgements_hold_ten_numbers_at_most() {
+        fn numbers(bytes: &[u8]) -> usize {
+            match Answer::parse(bytes) {
+                Some(Answer::Acked(numbers)) => numbers.iter().count(),
+                other => panic!("{other:?}"),
+            }
+        }
+
         let ack = wire::ack(&core::array::from_fn(|index| index as u32));
-        let numbers = |bytes: &[u8]| match Answer::parse(bytes) {
-            Some(Answer::Acked(numbers)) => numbers.iter().count(),
-            other => panic!("{other:?}"),
-        };
         assert_eq!(numbers(&ack), 10);
         assert_eq!(numbers(&[&ack[..], &[0; 400]].concat()), 10);
         assert_eq!(numbers(&ack[..9]), 1, "cut off");

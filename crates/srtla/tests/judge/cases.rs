@@ -76,10 +76,12 @@ pub const CASES: &[Case] = &[
         source: Source::Constant(4_000),
         latency: 1_000,
         paths: || {
-            let lossy = |rate, delay| Path {
-                loss: 0.02,
-                ..path(rate, delay)
-            };
+            fn lossy(rate: u64, delay: u64) -> Path {
+                Path {
+                    loss: 0.02,
+                    ..path(rate, delay)
+                }
+            }
             vec![lossy(4_000, 20), lossy(3_000, 70)]
         },
         max_missing: 0.01,
@@ -90,10 +92,12 @@ pub const CASES: &[Case] = &[
         source: Source::Constant(4_000),
         latency: 1_000,
         paths: || {
-            let shaky = |rate, delay| Path {
-                jitter: 50,
-                ..path(rate, delay)
-            };
+            fn shaky(rate: u64, delay: u64) -> Path {
+                Path {
+                    jitter: 50,
+                    ..path(rate, delay)
+                }
+            }
             vec![shaky(4_000, 20), shaky(3_000, 70)]
         },
         max_missing: 0.01,
@@ -104,10 +108,12 @@ pub const CASES: &[Case] = &[
         source: Source::Constant(4_000),
         latency: 1_000,
         paths: || {
-            let pausing = |rate, delay| Path {
-                pauses: true,
-                ..path(rate, delay)
-            };
+            fn pausing(rate: u64, delay: u64) -> Path {
+                Path {
+                    pauses: true,
+                    ..path(rate, delay)
+                }
+            }
             vec![pausing(4_000, 20), pausing(3_000, 70)]
         },
         max_missing: 0.01,

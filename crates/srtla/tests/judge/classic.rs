@@ -38,10 +38,13 @@ pub struct Classic {
 
 impl Classic {
     fn best(&self, now: Instant) -> Option<usize> {
+        fn score(link: &Link) -> f64 {
+            link.window / (link.in_flight.len() + 1) as f64
+        }
+
         let links = self.links.iter().enumerate();
         let usable = links
             .filter(|(_, link)| link.is_joined && now.saturating_since(link.heard_at) < TIMEOUT);
-        let score = |link: &Link| link.window / (link.in_flight.len() + 1) as f64;
         let best = usable.max_by(|(_, left), (_, right)| score(left).total_cmp(&score(right)));
         best.map(|(index, _)| index)
     }
@@ -97,15 +100,17 @@ impl Classic {
 
 impl Bond for Classic {
     fn new(now: Instant, link_count: usize) -> Self {
-        let link = || Link {
-            is_joined: false,
-            window: 20.0,
-            in_flight: Vec::new(),
-            heard_at: now,
-        };
+        fn link(now: Instant) -> Link {
+            Link {
+                is_joined: false,
+                window: 20.0,
+                in_flight: Vec::new(),
+                heard_at: now,
+            }
+        }
         let asks = [&[0x92, 0][..], &[5; 256]].concat();
         Classic {
-            links: (0..link_count).map(|_| link()).collect(),
+            links: (0..link_count).map(|_| link(now)).collect(),
             keepalive_at: now,
             last_ack: 0,
             out: [(0, asks)].into(),

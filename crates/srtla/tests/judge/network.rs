@@ -72,7 +72,17 @@ impl Way {
 impl Wire {
     /// Builds the link of a case whose events are `shift` later.
     pub fn new(path: &Path, shift: Duration, seed: Seed) -> Self {
-        let at = |millis: u64| Instant::from_millis(millis) + shift;
+        fn way(config: &LinkConfig, name: &str, seed: Seed) -> Way {
+            Way {
+                link: config.build(seed.derive(name)).expect("a valid link"),
+                datagrams: BTreeMap::new(),
+                next_id: 0,
+            }
+        }
+
+        fn at(millis: u64, shift: Duration) -> Instant {
+            Instant::from_millis(millis) + shift
+        }
         let span = Duration::from_millis;
         let rate = DataRate::from_kilobits_per_second;
         let pauses = (0..25_u64).filter(|_| path.pauses).flat_map(|second| {
@@ -85,11 +95,11 @@ impl Wire {
             rate_schedule: path
                 .rates
                 .iter()
-                .map(|&(time, kbps)| (at(time), rate(kbps)))
+                .map(|&(time, kbps)| (at(time, shift), rate(kbps)))
                 .collect(),
             delay: span(path.delay),
             delay_schedule: delays
-                .map(|(time, delay)| (at(time), span(delay)))
+                .map(|(time, delay)| (at(time, shift), span(delay)))
                 .collect(),
             queue: QueueLimit::Time(span(300)),
             loss: match path.loss {
@@ -99,7 +109,7 @@ impl Wire {
             outages: path
                 .outages
                 .iter()
-                .map(|&(time, length)| (at(time), span(length)))
+                .map(|&(time, length)| (at(time, shift), span(length)))
                 .collect(),
             jitter: Some(JitterModel {
                 amount: JitterAmount::Uniform(span(path.jitter.max(LEAST_JITTER))),
@@ -112,14 +122,9 @@ impl Wire {
             rate_schedule: Vec::new(),
             ..there.clone()
         };
-        let way = |config: &LinkConfig, name| Way {
-            link: config.build(seed.derive(name)).expect("a valid link"),
-            datagrams: BTreeMap::new(),
-            next_id: 0,
-        };
         Wire {
-            there: way(&there, "there"),
-            back: way(&back, "back"),
+            there: way(&there, "there", seed),
+            back: way(&back, "back", seed),
         }
     }
 

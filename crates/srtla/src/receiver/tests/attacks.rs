@@ -135,6 +135,13 @@ fn registrations_from_more_networks_than_places_end_no_accepted_stream() {
 /// Checks strangers whom SRT accepted once, and who have since sent only keepalives.
 #[test]
 fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
+    fn keep(receiver: &mut Receiver, now: Instant, strangers: &[SocketAddr]) {
+        for &from in strangers {
+            receiver.handle_link(now, from, &[0x90, 0]);
+        }
+        receiver.handle_time(now);
+    }
+
     let mut receiver = receiver();
     let strangers: Vec<_> = (0..MAX_GROUPS as u16).map(anywhere).collect();
     for &from in &strangers {
@@ -142,18 +149,12 @@ fn a_group_keeps_its_place_no_longer_than_srt_speaks() {
         receiver.handle_link(at(0), from, &video(0));
         receiver.handle_srt(at(0), group, &answer(0x8002));
     }
-    let keep = |receiver: &mut Receiver, now| {
-        for &from in &strangers {
-            receiver.handle_link(now, from, &[0x90, 0]);
-        }
-        receiver.handle_time(now);
-    };
     let sender = true_sender();
-    keep(&mut receiver, at(9_000));
+    keep(&mut receiver, at(9_000), &strangers);
     let named = sender.ask(&mut receiver, at(9_000));
     let refused = receiver.handle_link(at(9_000), sender.links[0], &named);
     assert_eq!(refused, Taken::Answer(wire::no_group()));
-    keep(&mut receiver, at(10_001));
+    keep(&mut receiver, at(10_001), &strangers);
     sender.register(&mut receiver, at(10_001));
     assert_eq!(receiver.group_count(), MAX_GROUPS);
 }
