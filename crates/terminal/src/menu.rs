@@ -74,14 +74,14 @@ pub fn explained(program: &str, missing: &[Missing], error: &clap::Error) -> Opt
 
 /// Removes hidden commands from the names that an error suggests.
 pub fn suggest_shown(program: &Command, error: &mut clap::Error) {
-    let is_hidden = |name: &String| {
+    fn is_hidden(name: &String, program: &Command) -> bool {
         let command = program.find_subcommand(name);
         command.is_some_and(Command::is_hide_set)
-    };
+    }
     if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {
         let shown: Vec<_> = names
             .iter()
-            .filter(|name| !is_hidden(name))
+            .filter(|name| !is_hidden(name, program))
             .cloned()
             .collect();
         error.insert(

@@ -130,7 +130,7 @@ const SECRET_PREFIXES: [&str; 3] = ["absec_", "&code=", "?code="];
 /// Returns the text without secrets. A user may have put one in place of a file's name, say, and
 /// messages repeat the name.
 pub fn without_secrets(text: &str) -> String {
-    let without = |text: String, prefix: &str| {
+    fn without(text: String, prefix: &str) -> String {
         let mut parts = text.split(prefix);
         let mut clean = parts.next().unwrap_or_default().to_owned();
         for part in parts {
@@ -144,7 +144,7 @@ pub fn without_secrets(text: &str) -> String {
             clean.push_str(rest);
         }
         clean
-    };
+    }
     SECRET_PREFIXES.into_iter().fold(text.to_owned(), without)
 }
 
