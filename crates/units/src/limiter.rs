@@ -150,11 +150,14 @@ impl Limiter {
 
     /// Forgets networks whose buckets are full, once a second.
     fn prune(&mut self, now: Instant) {
+        fn is_full(bucket: &Bucket, now: Instant) -> bool {
+            bucket.full_at <= now
+        }
+
         if now >= self.prune_at {
             self.prune_at = now + Duration::from_secs(1);
-            let is_full = |bucket: &Bucket| bucket.full_at <= now;
             self.networks
-                .retain(|_, its| !is_full(&its.usual) || !is_full(&its.crowded));
+                .retain(|_, its| !is_full(&its.usual, now) || !is_full(&its.crowded, now));
         }
     }
 }

@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn edits_are_counted_and_a_swap_is_one() {
-        let count = |from: &str, to: &str| {
+        fn count(from: &str, to: &str) -> usize {
             let [from, to] = [from, to].map(|text| text.chars().collect::<Vec<_>>());
             edit_count(&from, &to)
-        };
+        }
         for (from, to, expected) in [
             ("", "abc", 3),
             ("abc", "", 3),

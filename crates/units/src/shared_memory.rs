@@ -151,16 +151,17 @@ mod tests {
 
     #[test]
     fn active_holders_have_the_same_and_one_has_half() {
-        let memory = SharedMemory::new(90_000);
-        let shares: Vec<MemoryShare> = (0..8).map(|_| memory.share()).collect();
-        let fill = |share: &MemoryShare| {
+        fn fill(share: &MemoryShare) {
             while share.is_exceeded() {
                 share.remove(100);
             }
             while !share.is_exceeded_with(100) {
                 share.add(100);
             }
-        };
+        }
+
+        let memory = SharedMemory::new(90_000);
+        let shares: Vec<MemoryShare> = (0..8).map(|_| memory.share()).collect();
         fill(&shares[0]);
         assert_eq!(shares[0].bytes(), 45_000);
         for _ in 0..50 {
