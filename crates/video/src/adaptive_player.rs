@@ -298,8 +298,11 @@ mod tests {
     /// Mbit/s.
     #[test]
     fn the_rate_follows_the_buffer_by_the_algorithm() {
+        fn at_rate(rate: f64) -> f64 {
+            0.375 + (rate - 1.0) / 7.0 * 0.525
+        }
+
         let video = video(60);
-        let at_rate = |rate: f64| 0.375 + (rate - 1.0) / 7.0 * 0.525;
         for (last, filled, expected) in [
             (3, 0.375, 0),
             (0, 0.9, 3),

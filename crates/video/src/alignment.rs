@@ -150,7 +150,9 @@ fn offset_of(source: &[Mark], copy: &[Mark], source_of: &[Option<usize>]) -> Opt
 /// Returns the clock offset of a recoded copy. The clocks are the same if most pictures then have a
 /// source; otherwise both films begin with the same picture.
 fn offset_by_time(source: &[Mark], copy: &[Mark]) -> Option<i64> {
-    let first = |film: &[Mark]| film.iter().filter_map(|mark| mark.presented_at).min();
+    fn first(film: &[Mark]) -> Option<i64> {
+        film.iter().filter_map(|mark| mark.presented_at).min()
+    }
     let offset = first(copy)? - first(source)?;
     let mut found = vec![None; copy.len()];
     add_by_time(source, copy, 0, &mut found);
@@ -253,11 +255,14 @@ mod tests {
 
     #[test]
     fn a_damaged_picture_is_known_by_its_time_or_its_place() {
+        fn place(copy: &[Mark]) -> Option<usize> {
+            align(&film(10, 0), copy).source_of[4]
+        }
+
         let mut copy = film(10, 1_000);
         copy[5].fingerprint = Some(99);
         copy.remove(4);
         // By its time it is the sixth; without times the first that is missing.
-        let place = |copy: &[Mark]| align(&film(10, 0), copy).source_of[4];
         assert_eq!(place(&copy), Some(5));
         assert_eq!(place(&without_times(&copy)), Some(4));
         // A picture that does not occur in the source gets no index.

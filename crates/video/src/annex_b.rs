@@ -348,8 +348,11 @@ mod tests {
 
     #[test]
     fn a_picture_is_of_its_slices_farthest_reaching_type() {
+        fn slice(bits: u8) -> Vec<u8> {
+            vec![0, 0, 1, 0x41, bits, 0x80]
+        }
+
         // first_mb_in_slice 0 is the bit 1; slice_type 7 (I) is 0001000, 5 (P) 00110, 6 (B) 00111.
-        let slice = |bits: u8| vec![0, 0, 1, 0x41, bits, 0x80];
         let (i, p, b) = (slice(0b1000_1000), slice(0b1001_1010), slice(0b1001_1110));
         assert_eq!(picture_type(&i), Some(PictureType::I));
         assert_eq!(picture_type(&[&i[..], &p].concat()), Some(PictureType::P));

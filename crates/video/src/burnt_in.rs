@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn any_one_or_two_wrong_cells_are_noticed() {
-        let wrong = |picture: &mut Picture, cell: usize| {
+        fn wrong(picture: &mut Picture, cell: usize) {
             let luma = BLACK + WHITE - picture.luma()[cell * CELL_SIDE];
             picture.fill_luma(cell * CELL_SIDE, 0, CELL_SIDE, CELL_SIDE, luma);
-        };
+        }
         for first in 0..CELL_COUNT {
             for second in first..CELL_COUNT {
                 let mut picture = strip_of(12_345);

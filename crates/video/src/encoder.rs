@@ -229,11 +229,12 @@ impl H264Encoder {
 
     /// Learns from a picture's size which bitrates give the wanted sizes.
     fn correct_shares(&mut self, coded_bits: u64, is_key: bool) {
+        fn corrected(share: u64, wanted_bits: u64, bits: u64, range: (u64, u64)) -> u64 {
+            ((share + share * wanted_bits / bits.max(1)) / 2).clamp(range.0, range.1)
+        }
+
         let mean_bits = self.bitrate.bits_per_second() / u64::from(self.config.frames_per_second);
         // Half of the correction each time, as pictures differ.
-        let corrected = |share: u64, wanted_bits: u64, bits: u64, range: (u64, u64)| {
-            ((share + share * wanted_bits / bits.max(1)) / 2).clamp(range.0, range.1)
-        };
         if is_key && self.encoded_count > 0 {
             let wanted = mean_bits * KEY_FRAME_RATIO;
             let range = KEY_FRAME_PERCENT_RANGE;

@@ -131,6 +131,10 @@ mod tests {
 
     #[test]
     fn elementary_streams_get_times() {
+        fn arguments(kind: InputKind) -> Vec<OsString> {
+            remux_arguments(Path::new("film"), kind)
+        }
+
         // VPS, SPS, PPS, delimiter and SEI of HEVC; the sequence header of MPEG-2.
         for start in [
             [0x40, 1],
@@ -147,7 +151,6 @@ mod tests {
         assert_eq!(probe(&[0, 0, 0, 1, 0x40, 9]), InputKind::Other);
         assert_eq!(probe(&[0, 0, 0, 1, 0x40]), InputKind::Other);
         let filter = OsString::from("-bsf:v");
-        let arguments = |kind| remux_arguments(Path::new("film"), kind);
         assert!(arguments(InputKind::Elementary).contains(&filter));
         assert!(!arguments(InputKind::Other).contains(&filter));
     }

@@ -270,29 +270,33 @@ mod tests {
 
     #[test]
     fn hevc_pictures_are_disposable_in_the_highest_sub_layer_only() {
-        let mut highest_layer = 0;
-        let mut of = |kind: u8, layer: u8| {
+        fn of(kind: u8, layer: u8, highest_layer: &mut u8) -> Importance {
             let mut slices = Slices::default();
-            slices.record_hevc([kind << 1, layer + 1], &mut highest_layer);
+            slices.record_hevc([kind << 1, layer + 1], highest_layer);
             slices.importance()
-        };
+        }
+
+        let mut highest_layer = 0;
         // IDR_W_RADL, CRA_NUT.
-        assert_eq!((of(19, 0), of(21, 0)), (Importance::Key, Importance::Key));
+        assert_eq!(
+            (of(19, 0, &mut highest_layer), of(21, 0, &mut highest_layer)),
+            (Importance::Key, Importance::Key)
+        );
         // TRAIL_R, TRAIL_N, while there is only one sub-layer.
-        assert_eq!(of(1, 0), Importance::Reference);
-        assert_eq!(of(0, 0), Importance::Disposable);
+        assert_eq!(of(1, 0, &mut highest_layer), Importance::Reference);
+        assert_eq!(of(0, 0, &mut highest_layer), Importance::Disposable);
         // TSA_N of the next sub-layer, which may refer to the one below.
-        assert_eq!(of(2, 1), Importance::Disposable);
-        assert_eq!(of(0, 0), Importance::Reference);
+        assert_eq!(of(2, 1, &mut highest_layer), Importance::Disposable);
+        assert_eq!(of(0, 0, &mut highest_layer), Importance::Reference);
     }
 
     #[test]
     fn mpeg2_pictures_are_disposable_if_all_in_the_unit_are_b() {
-        let of = |coding_types: &[u8]| {
+        fn of(coding_types: &[u8]) -> Importance {
             let mut slices = Slices::default();
             coding_types.iter().for_each(|of| slices.record_mpeg2(*of));
             slices.importance()
-        };
+        }
         assert_eq!(of(&[3]), Importance::Disposable);
         // Two fields, or two pictures in one packet.
         assert_eq!(of(&[3, 3]), Importance::Disposable);

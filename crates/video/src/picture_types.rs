@@ -130,22 +130,31 @@ mod tests {
 
     #[test]
     fn hevc_slices_are_read_with_their_parameter_sets() {
+        fn slice(bits: u8) -> [u8; 7] {
+            [0, 0, 1, 1 << 1, 1, bits, 0x80]
+        }
+
+        fn of(bytes: &[u8], types: &mut PictureTypes) -> Option<PictureType> {
+            types.of(VideoCodec::Hevc, bytes)
+        }
+
         let mut types = PictureTypes::new();
-        let mut of = |bytes: &[u8]| types.of(VideoCodec::Hevc, bytes);
         // TRAIL_R, first slice (1), set 0 (1), type B (1), P (010) or I (011).
-        let slice = |bits: u8| [0, 0, 1, 1 << 1, 1, bits, 0x80];
-        assert_eq!(of(&slice(0b1110_0000)), Some(PictureType::B));
-        assert_eq!(of(&slice(0b1101_0000)), Some(PictureType::P));
-        assert_eq!(of(&slice(0b1101_1000)), Some(PictureType::I));
+        assert_eq!(of(&slice(0b1110_0000), &mut types), Some(PictureType::B));
+        assert_eq!(of(&slice(0b1101_0000), &mut types), Some(PictureType::P));
+        assert_eq!(of(&slice(0b1101_1000), &mut types), Some(PictureType::I));
         // IDR_W_RADL has one bit more, before the set's number.
         let idr = [0, 0, 1, 19 << 1, 1, 0b1010_1100, 0x80];
-        assert_eq!(of(&idr), Some(PictureType::I));
+        assert_eq!(of(&idr, &mut types), Some(PictureType::I));
         // Set 0 (1) of sequence 0 (1), two flags, two extra bits (010).
         let set = [0, 0, 1, HEVC_PPS << 1, 1, 0b1100_0101, 0x80];
         let extra = slice(0b1111_0100);
-        assert_eq!(of(&[&set[..], &extra].concat()), Some(PictureType::P));
+        assert_eq!(
+            of(&[&set[..], &extra].concat(), &mut types),
+            Some(PictureType::P)
+        );
         // Another slice of the same picture has no type of its own here.
-        assert_eq!(of(&slice(0b0110_0000)), None);
+        assert_eq!(of(&slice(0b0110_0000), &mut types), None);
     }
 
     #[test]

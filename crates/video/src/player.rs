@@ -101,13 +101,17 @@ impl Player {
     /// Takes the next frame at the time at which it is handed out, complete, or given up. It is
     /// displayed at its time, or at once if that has passed, but not before the last frame.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame) -> DisplayOutcome {
+        fn due_at(delay: Option<Duration>, now: Instant, captured_at: Instant) -> Instant {
+            delay.map_or(now, |delay| captured_at + delay)
+        }
+
         let PlayerFrame {
             importance,
             captured_at,
             is_complete,
         } = frame;
-        let due_at = |delay: Option<Duration>| delay.map_or(now, |delay| captured_at + delay);
-        let is_late = now > due_at(self.delay.delay()) && self.first_shown_at.is_some();
+        let is_late =
+            now > due_at(self.delay.delay(), now, captured_at) && self.first_shown_at.is_some();
         if is_complete {
             self.delay.on_frame(now, now.saturating_since(captured_at));
         }
@@ -124,7 +128,7 @@ impl Player {
             };
         }
         let shown_at = self.freezes.shown_at();
-        let at = due_at(self.delay.delay())
+        let at = due_at(self.delay.delay(), now, captured_at)
             .max(now)
             .max(shown_at.unwrap_or(now));
         let is_substitute = shown_at == Some(at);

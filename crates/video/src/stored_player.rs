@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn read_ahead_suffices_to_play() {
-        let wanted = |caching, read_ahead| {
+        fn wanted(caching: u64, read_ahead: u64) -> (u64, bool) {
             let buffering = Buffering {
                 caching: Duration::from_millis(caching),
                 read_ahead: Duration::from_millis(read_ahead),
@@ -436,7 +436,7 @@ mod tests {
                 wanted / FRAME_BYTES,
                 player.counts(at(0)).start_up.is_some(),
             )
-        };
+        }
         assert_eq!(wanted(1_000, 2_000), (50, true));
         assert_eq!(wanted(1_000, 100), (26, true));
         assert_eq!(wanted(4_990, 100), (125, true));

@@ -83,10 +83,13 @@ fn the_bitrate_is_held_and_key_frames_stay_small() {
 
 #[test]
 fn a_new_bitrate_takes_effect_within_three_frames() {
+    fn rate_of(number: u32, before: u64, after: u64) -> u64 {
+        if number < 60 { before } else { after }
+    }
+
     for (before, after) in [(4_000, 1_500), (4_000, 500), (1_000, 3_000)] {
-        let rate_of = |number| if number < 60 { before } else { after };
         let pictures = encode(90, |number| {
-            DataRate::from_kilobits_per_second(rate_of(number))
+            DataRate::from_kilobits_per_second(rate_of(number, before, after))
         });
         let ratio = bitrate(&pictures[62..87]) / (after as f64 * 1e3);
         assert!(

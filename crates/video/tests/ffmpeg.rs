@@ -228,16 +228,17 @@ fn decode_all(path: &std::path::Path) {
 
 #[test]
 fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
+    fn keys(units: &[Importance]) -> Vec<usize> {
+        let numbered = units.iter().enumerate();
+        let keys = numbered.filter(|(_, importance)| importance.is_key());
+        keys.map(|(number, _)| number).collect()
+    }
+
     if !has_ffmpeg("libx264") {
         return;
     }
     let codec = ["-x264-params", "intra-refresh=1:keyint=25:bframes=0"];
     let codec = [&H264[..], &codec, &["-an"]].concat();
-    let keys = |units: &[Importance]| -> Vec<usize> {
-        let numbered = units.iter().enumerate();
-        let keys = numbered.filter(|(_, importance)| importance.is_key());
-        keys.map(|(number, _)| number).collect()
-    };
     let byte_stream = made(&codec, &["-f", "h264"]);
     let mut splitter = AccessUnitSplitter::new();
     splitter.push(&byte_stream);

@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn stuffing_is_what_no_field_accounts_for() {
-        let packet = |control: u8, field: &[u8]| {
+        fn packet(control: u8, field: &[u8]) -> bool {
             let mut bytes = [0xff; PACKET_LEN];
             bytes[..4].copy_from_slice(&[0x47, 1, 0, control]);
             bytes[4..4 + field.len()].copy_from_slice(field);
             Packet::new(&bytes).is_stuffed()
-        };
+        }
         assert!(!packet(0x10, &[0]), "no adaptation field");
         assert!(!packet(0x20, &[183, 0]), "no payload");
         assert!(packet(0x30, &[0]));

@@ -82,12 +82,13 @@ mod tests {
 
     #[test]
     fn pictures_come_out_of_a_transport_stream_as_they_went_in() {
-        // An access unit delimiter, and a slice.
-        let picture = |number: u8| {
+        fn picture(number: u8) -> Vec<u8> {
             let mut picture = vec![0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88];
             picture.resize(100 + 300 * usize::from(number), 0xa0 + number);
             picture
-        };
+        }
+
+        // An access unit delimiter, and a slice.
         let mut writer = TransportStreamWriter::new(Vec::new());
         for number in 0..5 {
             let at = Duration::from_millis(40 * u64::from(number));

@@ -456,21 +456,25 @@ mod tests {
 
     #[test]
     fn map_lists_clock_pid_and_streams() {
-        let mut all = packets(PAT_PID, association(0x100));
-        all.extend(packets(0x100, map(0)));
-        let mut tables = ProgramTables::default();
-        let mut record = |all: Vec<[u8; PACKET_LEN]>| {
+        fn record(
+            all: Vec<[u8; PACKET_LEN]>,
+            tables: &mut ProgramTables,
+        ) -> (Option<u16>, [bool; 3]) {
             all.iter()
                 .for_each(|packet| tables.record(Packet::new(packet)));
             let streams = [0x100, 0x101, 0x102].map(|pid| tables.has_stream(pid));
             (tables.reference_pid(), streams)
-        };
-        assert_eq!(record(all), (Some(0x102), [false, true, true]));
+        }
+
+        let mut all = packets(PAT_PID, association(0x100));
+        all.extend(packets(0x100, map(0)));
+        let mut tables = ProgramTables::default();
+        assert_eq!(record(all, &mut tables), (Some(0x102), [false, true, true]));
         let mut without_clock = map(0);
         without_clock[8] = 0xff;
         without_clock[9] = 0xff;
         let all = packets(0x100, without_clock);
-        assert_eq!(record(all), (None, [false, true, true]));
+        assert_eq!(record(all, &mut tables), (None, [false, true, true]));
     }
 
     /// Returns packets of `pid` with these bytes of sections, one after another. Each packet with
@@ -542,11 +546,11 @@ mod tests {
 
     #[test]
     fn tables_that_are_not_in_force_yet_change_nothing() {
-        let current = |map_pid, table: fn(u16) -> Vec<u8>, is_current: bool| {
+        fn current(map_pid: u16, table: fn(u16) -> Vec<u8>, is_current: bool) -> Vec<u8> {
             let mut section = table(map_pid);
             section[5] = 0xc0 | u8::from(is_current);
             section
-        };
+        }
         for is_current in [true, false] {
             let mut all = packets(PAT_PID, association(0x100));
             all.extend(packets(PAT_PID, current(0x200, association, is_current)));

@@ -103,8 +103,7 @@ mod tests {
 
     #[test]
     fn a_frame_lost_calls_for_a_key_frame_which_begins_a_group() {
-        let rate = DataRate::from_megabits_per_second(1);
-        let keys = |has_key_on_loss, lost: &[usize]| -> Vec<usize> {
+        fn keys(has_key_on_loss: bool, lost: &[usize], rate: DataRate) -> Vec<usize> {
             let ideal = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
             let gop = Gop::new(ideal, 50, 5.0).unwrap();
             let mut source = gop.with_key_on_loss(has_key_on_loss);
@@ -116,11 +115,13 @@ mod tests {
                 source.produce(now, rate).importance.is_key()
             };
             (0..150).filter(|index| is_key(*index)).collect()
-        };
-        assert_eq!(keys(true, &[70, 72]), [0, 50, 70, 82, 132]);
+        }
+
+        let rate = DataRate::from_megabits_per_second(1);
+        assert_eq!(keys(true, &[70, 72], rate), [0, 50, 70, 82, 132]);
         // Not within half a second of the last one.
-        assert_eq!(keys(true, &[53]), [0, 50, 62, 112]);
-        assert_eq!(keys(false, &[70]), [0, 50, 100]);
+        assert_eq!(keys(true, &[53], rate), [0, 50, 62, 112]);
+        assert_eq!(keys(false, &[70], rate), [0, 50, 100]);
     }
 
     #[test]

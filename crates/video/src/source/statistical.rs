@@ -275,19 +275,22 @@ mod tests {
 
     #[test]
     fn a_target_is_followed_within_the_reaction_time_and_a_frame() {
+        fn target(now: Instant, first: Instant, second: Instant) -> DataRate {
+            match now {
+                now if now < first => MEGABIT,
+                now if now < second => MEGABIT.mul_f64(1.1),
+                _ => MEGABIT.mul_f64(1.2),
+            }
+        }
+
         let (first, second) = (Instant::from_secs(1), Instant::from_millis(1_100));
-        let target = |now| match now {
-            now if now < first => MEGABIT,
-            now if now < second => MEGABIT.mul_f64(1.1),
-            _ => MEGABIT.mul_f64(1.2),
-        };
         for seed in 1..=50 {
             let mut source = source(seed);
             let mut changes = Vec::new();
             let mut longest = Duration::ZERO;
             while let Some(now) = source.next_at().filter(|now| *now < Instant::from_secs(2)) {
                 let before = source.rate;
-                source.produce(now, target(now));
+                source.produce(now, target(now, first, second));
                 longest = longest.max(source.next_at - now);
                 if source.rate != before {
                     changes.push(now);

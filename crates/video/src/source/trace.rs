@@ -126,8 +126,11 @@ impl FrameLadder {
     /// Returns the size of the frame `index` at `rate`. It is interpolated between the two nearest
     /// bitrates, scaled beyond the lowest and the highest, and at least 10 B and at most 1 MB.
     pub fn frame_bytes(&self, index: u64, rate: DataRate) -> u32 {
+        fn number(rate: DataRate) -> f64 {
+            rate.bits_per_second() as f64
+        }
+
         let row = self.row(index);
-        let number = |rate: DataRate| rate.bits_per_second() as f64;
         let at = |column: usize| {
             (
                 number(self.rates[column]),

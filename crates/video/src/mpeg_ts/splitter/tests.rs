@@ -132,16 +132,17 @@ fn with_video_on(pid: u16, stream: &[u8]) -> Vec<u8> {
 
 #[test]
 fn video_on_a_pid_of_tables_is_cut_like_any_other() {
-    let stream = written(&pictures(&[9_000, 12, 161, 345, 70_000, 500]));
-    let cuts = |pid| {
-        let units = split(&with_video_on(pid, &stream), 1_316);
+    fn cuts(pid: u16, stream: &[u8]) -> Vec<usize> {
+        let units = split(&with_video_on(pid, stream), 1_316);
         let lens = units.iter().map(|unit| unit.bytes.len());
         lens.collect::<Vec<_>>()
-    };
-    let usual = cuts(0x100);
+    }
+
+    let stream = written(&pictures(&[9_000, 12, 161, 345, 70_000, 500]));
+    let usual = cuts(0x100, &stream);
     assert_eq!(usual.len(), 6);
     for pid in [0x10, 0x11, 0x1f] {
-        assert_eq!(cuts(pid), usual, "{pid:#x}");
+        assert_eq!(cuts(pid, &stream), usual, "{pid:#x}");
     }
 }
 
@@ -391,7 +392,7 @@ fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
 /// Returns a slide, then `count` packets of sound, each 10 ms after the one before and behind a
 /// clock reference on the video's PID.
 fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
-    let sound = |number: u64| {
+    fn sound(number: u64) -> [u8; 376] {
         let mut packets = [0xff; 2 * PACKET_LEN];
         let ticks = (3_600 + 900 * number) as u32;
         let [a, b, c, d] = (ticks >> 1).to_be_bytes();
@@ -400,7 +401,7 @@ fn slide_with_sound(slide: &[u8], count: u64) -> Vec<u8> {
         packets[10..12].copy_from_slice(&[(ticks as u8 & 1) << 7 | 0x7e, 0]);
         packets[PACKET_LEN..][..4].copy_from_slice(&[SYNC_BYTE, 0x01, 0x01, 0x10]);
         packets
-    };
+    }
     let sound = (0..count).flat_map(sound);
     slide.iter().copied().chain(sound).collect()
 }

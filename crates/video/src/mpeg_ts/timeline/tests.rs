@@ -174,8 +174,11 @@ fn an_announced_new_time_base_takes_the_time_of_its_bytes() {
 
 #[test]
 fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
+    fn sound(number: u64) -> [[u8; 188]; 2] {
+        [timestamp(AUDIO, 77_000 + 20 * number), packet(AUDIO)]
+    }
+
     // References end after 2 s, and audio continues.
-    let sound = |number: u64| [timestamp(AUDIO, 77_000 + 20 * number), packet(AUDIO)];
     let packets: Vec<_> = (0..100)
         .flat_map(|number| {
             let film = [reference(VIDEO, 20 * number), packet(VIDEO)];
@@ -195,6 +198,10 @@ fn a_clock_that_is_no_time_base_any_more_is_replaced_by_timestamps() {
 
 #[test]
 fn timestamps_lead_while_references_are_seconds_apart() {
+    fn audio(number: usize, times: &[u64]) -> u64 {
+        times[2 * number + 2 * number.div_ceil(600)]
+    }
+
     let packets: Vec<_> = (0..1_500)
         .flat_map(|number| {
             let slide = [reference(VIDEO, 20 * number), packet(VIDEO)];
@@ -207,9 +214,8 @@ fn timestamps_lead_while_references_are_seconds_apart() {
     let length = *times.last().unwrap();
     assert!((29_960..=30_040).contains(&length), "{length}");
     // A second of sound takes a second, also next to a slide.
-    let audio = |number: usize| times[2 * number + 2 * number.div_ceil(600)];
     for number in (0..1_450).step_by(50) {
-        let second = audio(number + 50) - audio(number);
+        let second = audio(number + 50, &times) - audio(number, &times);
         assert!((900..=1_100).contains(&second), "{number}: {second}");
     }
 }

@@ -10,10 +10,7 @@ fn split_in_parts(
     flushed_after: &[usize],
     taken_after: impl Fn(usize) -> bool,
 ) -> (Vec<TransportUnit>, usize) {
-    let mut splitter = TransportUnitSplitter::live();
-    let (mut units, mut part_count) = (Vec::new(), 0);
-    let mut begun: Option<TransportUnit> = None;
-    let mut add = |begun: &mut Option<TransportUnit>, unit: TransportUnit| {
+    fn add(begun: &mut Option<TransportUnit>, unit: TransportUnit, units: &mut Vec<TransportUnit>) {
         if let Some(begun) = begun.take() {
             assert_eq!(begun.importance, unit.importance);
             let bytes = [begun.bytes, unit.bytes].concat();
@@ -21,16 +18,20 @@ fn split_in_parts(
         } else {
             units.push(unit);
         }
-    };
+    }
+
+    let mut splitter = TransportUnitSplitter::live();
+    let (mut units, mut part_count) = (Vec::new(), 0);
+    let mut begun: Option<TransportUnit> = None;
     for (index, packet) in stream.chunks(PACKET_LEN).enumerate() {
         splitter.push(packet);
         while let Some(unit) = splitter.next_unit() {
-            add(&mut begun, unit);
+            add(&mut begun, unit, &mut units);
         }
         if flushed_after.contains(&index)
             && let Some(unit) = splitter.flush()
         {
-            add(&mut begun, unit);
+            add(&mut begun, unit, &mut units);
         }
         let has_part = splitter.has_part();
         if taken_after(index) {
@@ -52,7 +53,7 @@ fn split_in_parts(
         }
     }
     while let Some(unit) = splitter.finish() {
-        add(&mut begun, unit);
+        add(&mut begun, unit, &mut units);
     }
     assert_eq!(begun, None);
     (units, part_count)
