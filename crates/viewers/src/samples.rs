@@ -356,13 +356,16 @@ mod tests {
 
     #[test]
     fn pictures_shown_before_earlier_ones_are_noticed() {
+        fn picture(presented_at: u64, decoded_at: u64) -> ElementaryUnit {
+            ElementaryUnit {
+                track: Track::Video(VideoCodec::H264),
+                bytes: vec![0, 0, 0, 1, 0x41, 0x88],
+                presented_at: Some(presented_at),
+                decoded_at: Some(decoded_at),
+            }
+        }
+
         let mut sampler = Sampler::new();
-        let picture = |presented_at: u64, decoded_at: u64| ElementaryUnit {
-            track: Track::Video(VideoCodec::H264),
-            bytes: vec![0, 0, 0, 1, 0x41, 0x88],
-            presented_at: Some(presented_at),
-            decoded_at: Some(decoded_at),
-        };
         sampler.push_picture(Instant::ZERO, picture(7_200, 0));
         sampler.push_picture(Instant::ZERO, picture(18_000, 3_600));
         assert!(!sampler.format().reorders);
