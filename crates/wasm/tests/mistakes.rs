@@ -27,19 +27,22 @@ fn ok(playground: &mut Playground, request: &Value) -> Value {
 
 #[test]
 fn mistakes_of_scenarios_have_their_lines() {
+    fn of(text: &str, playground: &mut Playground) -> Value {
+        error(*playground, &json!({ "op": "check", "text": text }))
+    }
+
     let playground = &mut Playground::default();
-    let mut of = |text: &str| error(playground, &json!({ "op": "check", "text": text }));
-    let syntax = of("duration = \"1 s\"\nlinks = [");
+    let syntax = of("duration = \"1 s\"\nlinks = [", playground);
     assert_eq!(syntax["line"], 2, "{syntax}");
-    let key = of(&TEXT.replace("delay", "dealy"));
+    let key = of(&TEXT.replace("delay", "dealy"), playground);
     assert_eq!(
         (&key["line"], &key["key"]),
         (&json!(2), &json!("links.up.dealy"))
     );
     assert!(key["message"].as_str().unwrap().contains("delay"), "{key}");
-    let value = of(&TEXT.replace("20 ms", "20 m"));
+    let value = of(&TEXT.replace("20 ms", "20 m"), playground);
     assert_eq!(value["line"], 2, "{value}");
-    let file = of(&format!("base = \"other.toml\"\n{TEXT}"));
+    let file = of(&format!("base = \"other.toml\"\n{TEXT}"), playground);
     assert_eq!(file["line"], 1, "{file}");
     assert!(
         file["message"].as_str().unwrap().contains("other.toml"),
@@ -49,8 +52,11 @@ fn mistakes_of_scenarios_have_their_lines() {
 
 #[test]
 fn unknown_names_are_answered_by_the_known_ones() {
+    fn check(key: &str) -> Value {
+        json!({ "op": "check", "text": TEXT, key: "cubik" })
+    }
+
     let playground = &mut Playground::default();
-    let check = |key: &str| json!({ "op": "check", "text": TEXT, key: "cubik" });
     for key in ["controller", "scheduler"] {
         let message = error(playground, &check(key))["message"].to_string();
         assert!(
