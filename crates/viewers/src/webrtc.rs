@@ -361,10 +361,6 @@ impl Peer {
     }
 
     fn on_event(&mut self, event: &Event) {
-        fn line(payload_type: Pt, mid: Mid) -> Line {
-            Line { mid, payload_type }
-        }
-
         match event {
             Event::Connected => self.is_connected = true,
             Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {
@@ -376,9 +372,10 @@ impl Peer {
                     return;
                 };
                 let params: Vec<PayloadParams> = writer.payload_params().copied().collect();
+                let line = |payload_type| Line { mid, payload_type };
                 if added.kind.is_audio() {
                     let opus = params.iter().find(|it| it.spec().codec == Codec::Opus);
-                    self.sound = self.sound.or(opus.map(|it| line(it.pt(), mid)));
+                    self.sound = self.sound.or(opus.map(|it| line(it.pt())));
                 } else {
                     self.video = self.video.or(h264_of(&params).map(line));
                 }

@@ -1,6 +1,5 @@
 //! Observer that collects the events that a page draws.
 
-use anabranch_core::PathView;
 use anabranch_link::{DropCause, LinkStatistics};
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -171,7 +170,14 @@ impl FlowSample {
         stream_bytes: &mut u64,
         world: &mut World,
     ) -> FlowSample {
-        fn path((index, count): (usize, &mut PathCount), views: &[PathView]) -> PathSample {
+        let is_session = world.is_session(flow);
+        let target = is_session.then(|| world.target_bitrate(flow).bits_per_second());
+        let views = if is_session {
+            world.sender_paths(flow)
+        } else {
+            Vec::new()
+        };
+        let path = |(index, count): (usize, &mut PathCount)| {
             let PathCount {
                 bytes,
                 packets,
@@ -187,14 +193,6 @@ impl FlowSample {
                 rtt_ms: rtt.map(Duration::as_millis_f64),
                 state: view.map_or("", |view| path_state(view.state)),
             }
-        }
-
-        let is_session = world.is_session(flow);
-        let target = is_session.then(|| world.target_bitrate(flow).bits_per_second());
-        let views = if is_session {
-            world.sender_paths(flow)
-        } else {
-            Vec::new()
         };
         FlowSample {
             target_bps: target.filter(|bps| *bps > 0),
