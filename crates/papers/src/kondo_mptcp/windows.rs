@@ -140,7 +140,8 @@ pub(super) const FIGURE_5AB: Claim = Claim {
     figure: "Fig. 5 (a), (b), §VI.A",
     claim: "Scenario A: BBR's Wi-Fi window is much smaller than CUBIC's and tracks the delay; \
             CUBIC's does not.",
-    criterion: "At more than half of the points where Fig. 4 is met. Much smaller: half on average. It tracks: in the second \
+    criterion: "At more than half of the points where Fig. 4 is met. Much smaller: half on \
+                average. It tracks: in the second \
                 halves of phases it is 1.5 times as large with the delay as without.",
     basis: Basis::Measured,
     subject: Subject::Controller(BBR),
