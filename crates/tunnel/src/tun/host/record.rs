@@ -150,7 +150,8 @@ fn check_owner(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     ensure!(
         owner == own,
         "{shown} belongs to user {owner}, and this program runs as user {own}: changes of a \
-         service are undone by its next start (`systemctl start`); to drop them, undo the changes that the \
+         service are undone by its next start (`systemctl start`); to drop them, undo the \
+         changes that the \
          file lists and remove it"
     );
     ensure!(
