@@ -151,8 +151,7 @@ fn check_owner(path: &Path, found: &Metadata) -> anyhow::Result<()> {
         owner == own,
         "{shown} belongs to user {owner}, and this program runs as user {own}: changes of a \
          service are undone by its next start (`systemctl start`); to drop them, undo the \
-         changes that the \
-         file lists and remove it"
+         changes that the file lists and remove it"
     );
     ensure!(
         found.mode() & 0o022 == 0,
