@@ -63,7 +63,7 @@ pub fn video_source(text: &str) -> Result<CaptureName, String> {
 
 /// Reads a source of sound for `--encode-sound`.
 pub fn sound_source(text: &str) -> Result<CaptureName, String> {
-    let source = |element: &str, device: &str| {
+    fn source(element: &str, device: &str, text: &str) -> Result<CaptureName, String> {
         let device = if device.is_empty() {
             String::new()
         } else {
@@ -73,10 +73,10 @@ pub fn sound_source(text: &str) -> Result<CaptureName, String> {
             shown: text.to_owned(),
             pipeline: format!("{element}{device}"),
         })
-    };
+    }
     match text.split_once(':') {
-        Some(("alsa", device)) => source("alsasrc", device),
-        Some(("pulse", device)) => source("pulsesrc", device),
+        Some(("alsa", device)) => source("alsasrc", device, text),
+        Some(("pulse", device)) => source("pulsesrc", device, text),
         _ => text.parse().map_err(|()| {
             "expected alsa:[DEVICE], pulse:[DEVICE] or gst:PIPELINE, as \
              'gst:audiotestsrc is-live=true'"
@@ -279,7 +279,9 @@ mod tests {
 
     #[test]
     fn sources_become_pipelines() {
-        let video = |text| video_source(text).map(|name| name.pipeline);
+        fn video(text: &str) -> Result<String, String> {
+            video_source(text).map(|name| name.pipeline)
+        }
         let camera = video("v4l2:/dev/video0").unwrap();
         assert_eq!(camera, "v4l2src device=\"/dev/video0\" ! decodebin");
         assert_eq!(video("gst: videotestsrc").unwrap(), "videotestsrc");
@@ -292,7 +294,9 @@ mod tests {
             let error = video(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        let sound = |text| sound_source(text).map(|name| name.pipeline);
+        fn sound(text: &str) -> Result<String, String> {
+            sound_source(text).map(|name| name.pipeline)
+        }
         assert_eq!(sound("pulse:").unwrap(), "pulsesrc");
         assert_eq!(sound("alsa:hw:1").unwrap(), "alsasrc device=\"hw:1\"");
         assert!(sound("v4l2:/dev/video0").is_err());

@@ -71,8 +71,11 @@ mod tests {
 
     #[test]
     fn a_unit_ends_with_bytes_of_its_last_quarter_or_without() {
+        fn longest() -> Duration {
+            Duration::from_millis(12)
+        }
+
         let millis = Instant::from_millis;
-        let longest = || Duration::from_millis(12);
         let mut growth = Growth::default();
         assert!(!growth.ends_with_bytes_at(millis(1_000)), "none grows");
         for at in [1_000, 1_005] {

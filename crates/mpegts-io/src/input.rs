@@ -272,7 +272,9 @@ mod tests {
 
     #[test]
     fn names_of_inputs() {
-        let name = |text: &str| -> InputName { text.parse().unwrap() };
+        fn name(text: &str) -> InputName {
+            text.parse().unwrap()
+        }
         assert_eq!(name("test:"), InputName::Test);
         assert_eq!(name("-"), InputName::Stdin);
         for text in ["udp://127.0.0.1:5000", "rtp://127.0.0.1:5000?rcvbuf=9"] {

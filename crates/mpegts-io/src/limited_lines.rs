@@ -49,8 +49,11 @@ mod tests {
 
     #[test]
     fn lines_are_limited_and_those_left_out_are_counted() {
+        fn millis(millis: u64) -> Instant {
+            Instant::from_millis(millis)
+        }
+
         let mut lines = LimitedLines::default();
-        let millis = |millis| Instant::from_millis(millis);
         let said = (0..20_000).filter_map(|at| lines.admit(millis(at)));
         assert_eq!(said.collect::<Vec<_>>(), [0; MAX_LINES as usize]);
         assert_eq!(lines.admit(millis(30_001)), Some(20_000 - MAX_LINES));

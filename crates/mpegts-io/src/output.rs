@@ -208,7 +208,9 @@ mod tests {
 
     #[test]
     fn names_of_outputs() {
-        let name = |text: &str| -> OutputName { text.parse().unwrap() };
+        fn name(text: &str) -> OutputName {
+            text.parse().unwrap()
+        }
         assert_eq!(name("-"), OutputName::Stdout);
         assert_eq!(
             name("udp://127.0.0.1:6000"),

@@ -109,6 +109,14 @@ mod tests {
 
     #[test]
     fn a_frame_made_of_parts_holds_the_unit_and_its_times() {
+        fn millis(count: u64, at: u64) -> (u64, Duration) {
+            (count, Duration::from_millis(at))
+        }
+
+        fn at(number: usize) -> Instant {
+            Instant::from_millis(20 * number as u64)
+        }
+
         let null = [&[0x47, 0x1f, 0xff, 0x10][..], &[0xff; 184]].concat();
         let picture = vec![1; PACKET_LEN];
         let parts = [
@@ -116,7 +124,6 @@ mod tests {
             [picture.clone(), null.clone(), null.clone()].concat(),
             [null, picture].concat(),
         ];
-        let at = |number: usize| Instant::from_millis(20 * number as u64);
         let mut frame = GrowingFrame::new(at(0));
         let mut bytes = Vec::new();
         for (number, unit) in parts.iter().enumerate() {
@@ -130,7 +137,6 @@ mod tests {
         assert_eq!(bytes, parts.concat());
         assert_eq!(times.lead(), Duration::ZERO);
         let groups: Vec<_> = times.groups(Duration::ZERO, 1).into();
-        let millis = |count, at| (count, Duration::from_millis(at));
         assert_eq!(groups, [millis(2, 0), millis(3, 20), millis(2, 40)]);
     }
 

@@ -178,6 +178,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
+    use std::thread::JoinHandle;
 
     use super::*;
     use crate::OutputName;
@@ -298,11 +299,14 @@ mod tests {
 
     #[test]
     fn a_pipe_is_written_again_when_it_has_another_reader() {
+        fn open(path: PathBuf) -> JoinHandle<File> {
+            std::thread::spawn(move || File::open(path).unwrap())
+        }
+
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let open = |path: PathBuf| std::thread::spawn(move || File::open(path).unwrap());
         let reader = open(path.clone());
         let mut bed = Bed::new(&path);
         drop(reader.join().unwrap());

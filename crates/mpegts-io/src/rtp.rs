@@ -118,7 +118,9 @@ mod tests {
 
     /// Returns two transport packets that differ in their second byte.
     fn transport_packets() -> Vec<u8> {
-        let packet = |number: u8| [vec![SYNC_BYTE, number], vec![0; PACKET_LEN - 2]].concat();
+        fn packet(number: u8) -> Vec<u8> {
+            [vec![SYNC_BYTE, number], vec![0; PACKET_LEN - 2]].concat()
+        }
         [packet(1), packet(2)].concat()
     }
 

@@ -215,13 +215,14 @@ impl Default for Bandwidth {
 
 impl Bandwidth {
     fn get(self) -> anyhow::Result<MaxBandwidth> {
+        fn rate(bytes: u64) -> MaxBandwidth {
+            MaxBandwidth::Rate(DataRate::from_bits_per_second(bytes.saturating_mul(8)))
+        }
+
         ensure!(
             (5..=100).contains(&self.overhead),
             "parameter oheadbw: from 5 to 100 percent"
         );
-        let rate = |bytes: u64| {
-            MaxBandwidth::Rate(DataRate::from_bits_per_second(bytes.saturating_mul(8)))
-        };
         Ok(match (self.max, self.input) {
             (..0, _) => Settings::default().max_bandwidth,
             (0, 0) => MaxBandwidth::Input {

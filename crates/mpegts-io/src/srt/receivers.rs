@@ -137,10 +137,13 @@ impl SrtReceivers {
 
 impl LossMeter {
     fn see(&mut self, now: Instant, current: Statistics) {
+        fn packets(of: &Statistics) -> u64 {
+            of.sent_packets + of.retransmitted_packets
+        }
+
         if now.saturating_since(self.began_at) < LOSS_PERIOD {
             return;
         }
-        let packets = |of: &Statistics| of.sent_packets + of.retransmitted_packets;
         let sent = packets(&current) - packets(&self.before);
         let lost = current.reported_lost_packets - self.before.reported_lost_packets;
         // Reports of packets that left before the period can exceed those of the period.
@@ -155,13 +158,20 @@ mod tests {
 
     #[test]
     fn loss_is_that_of_the_last_second_and_of_all_packets() {
+        fn counts(
+            sent_packets: u64,
+            retransmitted_packets: u64,
+            reported_lost_packets: u64,
+        ) -> Statistics {
+            Statistics {
+                sent_packets,
+                retransmitted_packets,
+                reported_lost_packets,
+                ..Statistics::default()
+            }
+        }
+
         let at = Instant::from_secs;
-        let counts = |sent_packets, retransmitted_packets, reported_lost_packets| Statistics {
-            sent_packets,
-            retransmitted_packets,
-            reported_lost_packets,
-            ..Statistics::default()
-        };
         let mut meter = LossMeter {
             began_at: at(10),
             before: counts(100, 0, 0),

@@ -182,16 +182,19 @@ mod tests {
 
     #[test]
     fn callers_are_routed_by_stream_id() {
+        fn found(id: Option<&str>, routes: &mut [Route; 3]) -> Option<u64> {
+            find(routes, id).map(|route| route.number)
+        }
+
         let mut routes = [
             route(1, Some("front")),
             route(2, None),
             route(3, Some("roof")),
         ];
-        let mut found = |id| find(&mut routes, id).map(|route| route.number);
-        assert_eq!(found(Some("front")), Some(1));
-        assert_eq!(found(Some("#!::m=publish,r=roof")), Some(3));
-        assert_eq!(found(Some("other")), Some(2));
-        assert_eq!(found(None), Some(2));
+        assert_eq!(found(Some("front"), &mut routes), Some(1));
+        assert_eq!(found(Some("#!::m=publish,r=roof"), &mut routes), Some(3));
+        assert_eq!(found(Some("other"), &mut routes), Some(2));
+        assert_eq!(found(None, &mut routes), Some(2));
         let mut routes = [route(1, Some("front"))];
         assert!(find(&mut routes, None).is_none());
         assert!(find(&mut routes, Some("roof")).is_none());
