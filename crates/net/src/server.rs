@@ -221,8 +221,7 @@ impl ServerRole {
         session_limit::has_room(sessions, limits, self.max_sessions, owner)
     }
 
-    /// Returns the session that must make room for one of `owner`: its own, or the longest silent
-    /// one of those whose place it may take.
+    /// Returns the session that makes room for one of `owner`: its own, or the longest silent one.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
         let own = self
             .sessions
