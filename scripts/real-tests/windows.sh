@@ -153,8 +153,8 @@ windows_pairs_takes_srt_and_shows_it() {
 
 # Twenty runs have the hashes of this system's program.
 windows_simulates_the_same() {
-    local scenario count=0 lab=${program%/*}/anabranch-lab options=(--seeds 4 --set "duration=5 s")
-    for scenario in two-paths three-paths cellular shared-bottleneck beside-tcp; do
+    local scenario count=0 lab=${program%/*}/anabranch-lab options=(--seeds 4)
+    for scenario in two-paths three-paths cellular shared-bottleneck multipath/outage; do
         "$lab" run "scenarios/$scenario.toml" "${options[@]}" >"$folder/here.log" 2>&1
         wine "$shared/windows/anabranch-lab.exe" run "scenarios/$scenario.toml" "${options[@]}" \
             2>&1 | tr -d '\r' >"$folder/there.log"
