@@ -164,7 +164,7 @@ impl Change {
 
 impl Property {
     fn change(self) -> Result<LinkChange, Failure> {
-        fn within(value: f64, max: f64, unit: &str) -> Result<f64, Failure> {
+        let within = |value: f64, max: f64, unit: &str| {
             if (0.0..=max).contains(&value) {
                 Ok(value)
             } else {
@@ -172,7 +172,7 @@ impl Property {
                     "{value} is not between 0 and {max} {unit}"
                 )))
             }
-        }
+        };
         Ok(match self {
             Property::Rate(value) => {
                 let rate = within(value, MAX_RATE, "bit/s")?;
