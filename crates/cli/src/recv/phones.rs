@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn address(listen: &str) -> PhoneAddress {
-        let address = PhoneAddress::of(&source(listen), "received.example", &[]);
+        let address = PhoneAddress::of(&source(listen), "studio.example", &[]);
         address.unwrap().expect("apps call it")
     }
 
@@ -290,7 +290,7 @@ mod tests {
         let settings = moblin_settings(&link);
         let stream = &settings["streams"][0];
         assert_eq!(stream["name"], "Anabranch phone");
-        let url = "srtla://received.example:5000?streamid=van&passphrase=correct%20horse";
+        let url = "srtla://studio.example:5000?streamid=van&passphrase=correct%20horse";
         assert_eq!(stream["url"], url);
         assert_eq!(stream["srt"]["latency"], 2000);
     }
@@ -314,10 +314,10 @@ mod tests {
         }
         assert_eq!(
             phone.fields(),
-            "srt://received.example:5001, latency 800 ms, stream ID a, passphrase correct horse"
+            "srt://studio.example:5001, latency 800 ms, stream ID a, passphrase correct horse"
         );
         let rtmp = address("rtmp://0.0.0.0:1935/live/KEY");
-        assert_eq!(rtmp.fields(), "rtmp://received.example:1935/live/KEY");
+        assert_eq!(rtmp.fields(), "rtmp://studio.example:1935/live/KEY");
         assert!(rtmp.grove().contains("1935%2Flive%2FKEY&"));
     }
 
@@ -332,18 +332,18 @@ mod tests {
         let srt = address("a=srt://:5000");
         assert_eq!(apps(&srt), ["Moblin", "Larix or IRL Pro"]);
         let phones = ["a=larix".parse().unwrap()];
-        let only = PhoneAddress::of(&source("a=srt://:5000"), "received.example", &phones);
+        let only = PhoneAddress::of(&source("a=srt://:5000"), "studio.example", &phones);
         assert_eq!(apps(&only.unwrap().unwrap()), ["Larix"]);
     }
 
     #[test]
     fn addresses_that_no_app_calls_have_no_link() {
         for listen in [
-            "a=srt://received.example:5000",
+            "a=srt://studio.example:5000",
             "b=udp://127.0.0.1:5000",
             "c=rist://:5000",
         ] {
-            let address = PhoneAddress::of(&source(listen), "received.example", &[]).unwrap();
+            let address = PhoneAddress::of(&source(listen), "studio.example", &[]).unwrap();
             assert!(address.is_none(), "{listen}");
         }
     }
