@@ -2,6 +2,7 @@
 // memory: a reload asks for it again, and no other page can use it.
 
 import { element, setText, span } from './format.js';
+import { prepareJoining } from './join.js';
 
 /** Interval between two requests for the state. */
 const INTERVAL_MS = 2_000;
@@ -10,6 +11,7 @@ const byId = (id) => document.getElementById(id);
 let token = null;
 let statusOf = () => null;
 let timer = null;
+let showLinks = () => {};
 
 /** Asks the program. Throws an error with its words. */
 async function ask(path, change) {
@@ -215,13 +217,17 @@ function show(state) {
     list.hidden = list.children.length === 0;
   }
   byId('control-reload').hidden = !has('reload');
+  byId('control-join').hidden = !has('link');
 }
 
 async function refresh() {
   clearTimeout(timer);
   if (token === null) return;
   try {
-    if (!document.hidden) show(await ask('control'));
+    if (!document.hidden) {
+      show(await ask('control'));
+      await showLinks();
+    }
   } catch (error) {
     say(error.message, 'bad');
   }
@@ -253,6 +259,7 @@ function leave() {
   token = null;
   clearTimeout(timer);
   say('', 'plain');
+  byId('control-join').open = false;
   byId('control').hidden = true;
   byId('control-entry').hidden = false;
 }
@@ -262,5 +269,6 @@ export function prepareControl(status) {
   statusOf = status;
   byId('control-form').addEventListener('submit', enter);
   byId('control-leave').addEventListener('click', leave);
+  showLinks = prepareJoining(() => ask('control/links'), change);
   byId('control-reload').addEventListener('click', () => change('reload', {}));
 }

@@ -447,3 +447,51 @@ describe('a receiver with a token for changes', () => {
     assert.deepEqual(problems, []);
   });
 });
+
+describe('a receiver that phones may join', () => {
+  const bed = new Bed();
+  let recv;
+  let url;
+  let right;
+
+  before(async () => {
+    const key = bed.key('receiver');
+    recv = bed.start('recv', '--listen', '127.0.0.1:0', '--key', key.file, '--allow-from',
+      bed.path('senders'), '--pair=studio.example', '--keep-listening', '--dashboard', '0',
+      '--control-token', bed.path('control.token'), bed.path('{name}.ts'));
+    [, url] = await recv.waitFor(DASHBOARD);
+    right = readFileSync(bed.path('control.token'), 'utf8').trim();
+  });
+  after(() => bed.end());
+
+  it('shows the links and QR codes of a sender and a phone to the owner of the token', async () => {
+    const { page, problems } = await open(browser, url, { viewport: { width: 360, height: 740 } });
+    const refused = await page.request.get(`${url}control/links`);
+    assert.equal(refused.status(), 401);
+    await page.locator('#control-entry summary').click();
+    await page.locator('#control-token').fill(right);
+    await page.keyboard.press('Enter');
+    const joining = page.locator('#control-join');
+    const links = page.getByRole('list', { name: 'links' });
+    await joining.locator('summary').click();
+    await page.getByRole('img', { name: 'QR code for a new sender, Anabranch' }).waitFor(LIMIT);
+    await joining.locator('#control-link-app').selectOption('moblin');
+    await joining.getByLabel('its name').fill('van');
+    await joining.getByRole('button', { name: 'make a link' }).click();
+    await page.getByRole('img', { name: 'QR code for van, Moblin' }).waitFor(LIMIT);
+    const shown = await links.locator('li', { hasText: 'Moblin' }).innerText();
+    assert.match(shown, /moblin:\/\/\?%7B/);
+    const [, secret] = shown.match(/passphrase ([\w-]+)/);
+    await checkLayout(page);
+    await checkAccessibility(page);
+    await keep(page, 'joining');
+    for (const path of ['status.json', 'events.json', 'metrics', 'history.json']) {
+      const answer = await page.request.get(`${url}${path}`);
+      assert.ok(!(await answer.text()).includes(secret), path);
+    }
+    assert.ok(!recv.said.includes(secret), 'the log has no secret');
+    await joining.locator('summary').click();
+    await page.waitForFunction(() => !document.querySelector('#control-links li'), null, LIMIT);
+    assert.deepEqual(problems, []);
+  });
+});

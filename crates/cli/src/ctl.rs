@@ -6,15 +6,17 @@ mod shown;
 use std::path::PathBuf;
 
 use anabranch_observe::control::{
-    Change, ControlState, LatencyChange, OutputChange, PathChange, RecordingChange, Reload,
-    SessionAdmission, SessionEnd, TargetChange,
+    Change, ControlState, LatencyChange, LinkAddition, Links, OutputChange, PathChange,
+    RecordingChange, Reload, SessionAdmission, SessionEnd, TargetChange,
 };
 use anabranch_observe::http::HttpAddress;
 use anabranch_terminal::print;
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
 
+use crate::allowed::StreamName;
 use crate::keygen::read_token;
+use crate::recv::Phone;
 use client::Client;
 
 /// Changes a running sender, receiver or server, for the owner of its control token.
@@ -36,6 +38,10 @@ Examples:
   anabranch ctl --token-file control.token record start --stream front
   anabranch ctl --token-file control.token session end front --keep-out '10 min'
   anabranch ctl --token-file control.token path wwan0 off --stream front
+
+  A phone for a receiver, and the links of all its phones and senders, with QR codes:
+  anabranch ctl --token-file control.token link add --phone van=moblin
+  anabranch ctl --token-file control.token link list
 
   A service, whose file of --config has changed:
   anabranch ctl --token-file control.token reload
@@ -98,6 +104,9 @@ enum Task {
     /// Ends the session of a sender or proxy, or lets it in again.
     #[command(subcommand)]
     Session(SessionTask),
+    /// Makes a link for another sender or phone of a receiver, or prints those that are good.
+    #[command(subcommand)]
+    Link(LinkTask),
     /// Makes the program read its file of --config again.
     Reload,
 }
@@ -156,6 +165,21 @@ enum RecordTask {
 }
 
 #[derive(Debug, Subcommand)]
+enum LinkTask {
+    /// Makes a link: for a phone, or for a sender of our own protocol, once and for ten minutes.
+    Add {
+        /// Name of the sender, in lists, outputs and statistics.
+        #[arg(long, value_name = "NAME", conflicts_with = "phone")]
+        name: Option<StreamName>,
+        /// A phone: the name of its stream, and its app (moblin, larix or irlpro).
+        #[arg(long, value_name = "NAME=APP")]
+        phone: Option<Phone>,
+    },
+    /// Prints the links, and on a terminal their QR codes. They have secrets in them.
+    List,
+}
+
+#[derive(Debug, Subcommand)]
 enum SessionTask {
     /// Ends the session of a stream, or of a proxy by its name.
     End {
@@ -198,10 +222,10 @@ fn range(text: &str) -> Result<(Option<String>, Option<String>), &'static str> {
 }
 
 impl Task {
-    /// Returns the change; `None` for the state.
+    /// Returns the change; `None` for the state and the links.
     fn change(self) -> Option<Change> {
         Some(match self {
-            Task::Status => return None,
+            Task::Status | Task::Link(LinkTask::List) => return None,
             Task::Path(its) => Change::Path(PathChange {
                 stream: its.of.stream,
                 path: its.path,
@@ -234,6 +258,16 @@ impl Task {
             Task::Session(SessionTask::Allow { stream }) => {
                 Change::SessionAllow(SessionAdmission { stream })
             }
+            Task::Link(LinkTask::Add { name, phone }) => Change::Link(match phone {
+                Some(Phone { name, app }) => LinkAddition {
+                    name: Some(name.as_str().to_owned()),
+                    phone: Some(app.word().to_owned()),
+                },
+                None => LinkAddition {
+                    name: name.map(|name| name.as_str().to_owned()),
+                    phone: None,
+                },
+            }),
             Task::Reload => Change::Reload(Reload {}),
         })
     }
@@ -253,14 +287,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         anyhow!("--token-file FILE is missing: the file of the other program's --control-token")
     })?;
     let client = Client::new(arguments.at.address, read_token(&file)?)?;
+    let wants_links = matches!(arguments.task, Task::Link(LinkTask::List));
     let change = arguments.task.change();
-    let answer = client.ask(change.as_ref())?;
+    let answer = match &change {
+        Some(change) => client.change(change)?,
+        None if wants_links => client.read("/control/links")?,
+        None => client.read("/control")?,
+    };
     if arguments.json {
         print::line(answer.text())?;
         return answer.outcome().map(drop);
     }
     match change {
         Some(_) => print::line(answer.done()?),
+        None if wants_links => {
+            let links: Links = serde_json::from_slice(answer.outcome()?)
+                .context("its answer is not one of this version")?;
+            links.links.iter().try_for_each(shown::link)
+        }
         None => {
             let state: ControlState = serde_json::from_slice(answer.outcome()?)
                 .context("its answer is not one of this version")?;
@@ -314,6 +358,10 @@ mod tests {
         assert_eq!(json(&words), expected);
         let added = json(&["--at", "9", "output", "add", "udp://127.0.0.1:6000"]);
         assert_eq!(added, r#"{"output-add":{"output":"udp://127.0.0.1:6000"}}"#);
+        let link = json(&["link", "add", "--phone", "van=moblin"]);
+        assert_eq!(link, r#"{"link":{"name":"van","phone":"moblin"}}"#);
+        assert_eq!(json(&["link", "add"]), r#"{"link":{}}"#);
+        assert_eq!(change(&["link", "list"]), Ok(None));
         assert_eq!(json(&["reload"]), r#"{"reload":{}}"#);
     }
 
@@ -326,6 +374,7 @@ mod tests {
             (&["target", "3Mbit/s"], "two bitrates"),
             (&["target", ".."], "two bitrates"),
             (&["record"], "start"),
+            (&["link", "add", "--phone", "van=obs"], "obs is not known"),
         ] {
             let error = change(words).unwrap_err();
             assert!(error.contains(part), "{words:?}: {error}");

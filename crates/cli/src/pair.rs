@@ -1,5 +1,7 @@
 //! `anabranch pair`: peers of a running program.
 
+mod phone;
+
 use std::path::{Path, PathBuf};
 
 use anabranch_net::Clock;
@@ -16,6 +18,7 @@ use crate::link::Link;
 use crate::pairing::invitation::Invitation;
 use crate::pairing::running_program::RunningProgram;
 use crate::pairing::{address_of, print_link};
+use crate::recv::Phone;
 use crate::system;
 use crate::usage::usual_folder;
 
@@ -28,7 +31,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 /// Longest validity of a link.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
-/// Adds a sender or proxy to a program that runs: prints a link, and waits until it is used.
+/// Adds a sender, phone or proxy to a program that runs: prints a link, and waits until it is used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,6 +39,9 @@ Examples:
   anabranch pair --name roof
   The camera then runs: anabranch send INPUT 'LINK'
   (beside `serve` it is a proxy: anabranch proxy 'LINK' --listen 127.0.0.1:8080)
+
+  A phone with Moblin, Larix or IRL Pro; its link and QR code are for that app:
+  anabranch pair --phone van=moblin
 
   Who is let in, and one of them no longer; its session ends within a second:
   anabranch pair --list
@@ -52,6 +58,12 @@ pub(crate) struct Arguments {
     /// This machine's name or address for the peer, if it is not the one in the link.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["list", "remove"])]
     host: Option<String>,
+    /// A phone for a running receiver: the name of its stream, and its app (moblin, larix or
+    /// irlpro). Prints the app's link, and on a terminal its QR code. The phone is received at
+    /// later starts, too.
+    #[arg(long, value_name = "NAME=APP")]
+    #[arg(conflicts_with_all = ["name", "lasts", "no_wait", "list", "remove"])]
+    phone: Option<Phone>,
     /// Validity of the link, up to 24 h.
     #[arg(long, value_name = "TIME", default_value = "10 min", value_parser = positive)]
     lasts: Duration,
@@ -61,10 +73,10 @@ pub(crate) struct Arguments {
     /// The program's list of peers.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
-    /// Print the peers of the list: name, key and limits.
+    /// Print the peers of the list: name, key and limits; and the phones.
     #[arg(long, conflicts_with = "remove")]
     list: bool,
-    /// Remove a peer from the list, by its name or key; its session ends.
+    /// Remove a peer from the list, by its name or key, or a phone; its session ends.
     #[arg(long, value_name = "NAME|KEY")]
     remove: Option<String>,
 }
@@ -75,8 +87,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return print_list(&list);
     }
     match &arguments.remove {
+        Some(name) if phone::remove(&list, name)? => Ok(()),
         Some(peer) => remove(&list, peer),
-        None => arguments.invite(&list),
+        None => match &arguments.phone {
+            Some(phone) => phone::invite(phone, &list, arguments.host.as_deref()),
+            None => arguments.invite(&list),
+        },
     }
 }
 
@@ -247,7 +263,7 @@ fn print_list(list: &Path) -> anyhow::Result<()> {
                 .trim_end(),
         )?;
     }
-    Ok(())
+    phone::print_kept(list)
 }
 
 /// Removes a peer from a list. The running program reads the list again within a second.

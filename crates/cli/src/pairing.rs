@@ -2,6 +2,7 @@
 
 pub(crate) mod desk;
 pub(crate) mod invitation;
+pub(crate) mod phone_request;
 pub(crate) mod qr_code;
 pub(crate) mod running_program;
 
@@ -125,12 +126,21 @@ fn make_list(list: &Path) -> anyhow::Result<()> {
 pub(crate) fn print_link(link: &Link) -> anyhow::Result<()> {
     let text = link.to_text();
     // The lines below the code must not scroll it off the screen.
+    print_qr_code(&text)?;
+    print::secret(&text)
+}
+
+/// Draws a link's QR code, if standard output is a terminal and the link is not too long.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn print_qr_code(link: &str) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal()
-        && let Ok(code) = QrCode::with_error_correction_level(text.as_bytes(), EcLevel::L)
+        && let Ok(code) = QrCode::with_error_correction_level(link.as_bytes(), EcLevel::L)
     {
         print::secret(&qr_code::drawn(&code))?;
     }
-    print::secret(&text)
+    Ok(())
 }
 
 /// Returns where peers find a program that listens at `local`: the host that the user has named, or

@@ -6,6 +6,7 @@ mod control;
 mod destination;
 mod ending;
 mod held;
+mod joining;
 mod listen;
 mod native;
 mod outputs;
@@ -55,9 +56,10 @@ use control::Controlled;
 pub(crate) use control::keep_out;
 use destination::{Destination, Destinations};
 use held::Held;
+use joining::Joining;
 use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
-use phones::{Phone, PhoneAddress};
+pub(crate) use phones::{KeptPhones, Phone, PhoneAddress, PlacedPhone, passphrase_path};
 use reload::Reloads;
 use return_paths::{ReturnArguments, ReturnPaths};
 use steering::Steering;
@@ -237,7 +239,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     arguments.prepare()?;
     let reloads = Reloads::new(&arguments)?;
     let mut plan = arguments.plan()?;
-    let phones = arguments.prepare_phones(&mut plan.others)?;
+    arguments.make_secrets(&mut plan.others)?;
     let stdout = plan.destinations.standard_output();
     let pictures = arguments.whep.as_ref();
     let observed = arguments.observe.open_with_pictures(stdout, pictures)?;
@@ -255,9 +257,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
     let (way_in, desk) = arguments.way_in(native.as_ref());
+    let joining = arguments.joining(native.as_ref(), &way_in.host)?;
     let return_paths = ReturnPaths::default();
     return_paths.start(arguments.return_paths, plan.has_several, clock, &stop)?;
-    let relay = arguments.via_relay.clone();
     let mut received = ReceivedStreams {
         receiver: receiver.map(|receiver| &**receiver),
         return_paths,
@@ -277,7 +279,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         refusal_lines: RefusalLines::default(),
         desk,
-        by_relay: relay.as_ref().map(|link| ByRelay::new(link, clock.now())),
+        joining,
+        by_relay: { arguments.via_relay.as_ref() }.map(|link| ByRelay::new(link, clock.now())),
         held: Held::default(),
         controlled: Controlled::new(arguments.recordings),
         reloads,
@@ -291,10 +294,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     if let Some(native) = &native {
         native.announce();
-        received.print_own_link(native, &arguments.pairing, &way_in.host, relay.as_ref())?;
     }
     plan.others.iter().for_each(OtherSource::announce);
-    phones.iter().try_for_each(PhoneAddress::print)?;
+    received.print_links(&arguments.pairing)?;
     service::ready();
     let outcome = received.run(native.as_ref().map(|native| &native.receptions));
     if let Some(summary) = slowness::locked(&received.settings.slowness).summary() {
@@ -350,6 +352,7 @@ struct ReceivedStreams<'a> {
     refusal_lines: RefusalLines,
     /// Codes that wait for their senders.
     desk: Desk,
+    joining: Joining,
     /// The relay by which senders come, if any.
     by_relay: Option<ByRelay>,
     /// Sessions whose outputs cannot be opened.

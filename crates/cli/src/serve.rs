@@ -291,7 +291,7 @@ impl Arguments {
         let entrance = self.entrance(key, local, &host);
         let mut desk = Desk::open(self.list().as_deref(), &entrance);
         if self.pairing.is_asked() {
-            let code = desk.invite(server, &self.pairing);
+            let code = desk.invite(server, self.pairing.name.clone());
             self.print_link(&entrance, &host, code)?;
         }
         Ok((port, desk))

@@ -7,13 +7,14 @@
 mod changes;
 mod checks;
 mod desk;
+mod links;
 mod state;
 
 use core::time::Duration as StdDuration;
 use std::net::IpAddr;
 
 use http_body_util::{BodyExt, Limited};
-use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use serde::Serialize;
 
@@ -21,17 +22,20 @@ use super::access::Token;
 use super::http::{Answer, AnyBody, ClientAddress, body};
 
 pub use changes::{
-    Change, LatencyChange, OutputChange, PathChange, RecordingChange, Reload, SessionAdmission,
-    SessionEnd, TargetChange,
+    Change, LatencyChange, LinkAddition, OutputChange, PathChange, RecordingChange, Reload,
+    SessionAdmission, SessionEnd, TargetChange,
 };
 pub(super) use checks::Controls;
-use checks::Refusal;
+use checks::{Refusal, Wanted};
 pub use desk::{Asked, Order, Refused};
 pub(crate) use desk::{Desk, Orders, desk};
+pub use links::{JoinLink, Links};
 pub use state::{ControlState, KeptOut, OutputState, PathControl, StreamControl, TargetControl};
 
 /// Path of the state, and beginning of the paths of all changes.
 const ROOT: &str = "/control";
+/// Path of the links.
+const LINKS: &str = "/control/links";
 /// Maximum length of a request.
 const MAX_BYTES: usize = 16 << 10;
 /// Longest wait for the program's answer. A sender far away may be asked meanwhile.
@@ -72,16 +76,17 @@ pub(super) async fn answer<B: AnyBody>(
         .copied()
         .map_or(IpAddr::from([0, 0, 0, 0]), |ClientAddress(address)| address);
     let (head, body) = request.into_parts();
-    let kind = match controls.check(&head, client, reading) {
-        Ok(kind) => kind,
+    let wanted = match controls.check(&head, client, reading) {
+        Ok(wanted) => wanted,
         Err(refused) => {
             controls.report(client, &refused);
             return refusal(&refused);
         }
     };
-    let asked = match kind {
-        None => Asked::State,
-        Some(path) => {
+    let asked = match wanted {
+        Wanted::State => Asked::State,
+        Wanted::Links => Asked::Links,
+        Wanted::Change(path) => {
             let Ok(body) = Limited::new(body, MAX_BYTES).collect().await else {
                 return refusal(&Refusal::TooLong);
             };
@@ -105,12 +110,20 @@ pub(super) async fn answer<B: AnyBody>(
 fn of_program(answer: desk::Reply) -> Answer {
     match answer {
         desk::Reply::State(state) => json(StatusCode::OK, &*state),
+        desk::Reply::Links(links) => private(json(StatusCode::OK, &links)),
         desk::Reply::Done(done) => json(StatusCode::OK, &Done { done: &done }),
         desk::Reply::Refused(refused) => {
             let error = refused.to_string();
             json(refused.status(), &Mistake { error: &error })
         }
     }
+}
+
+/// Keeps an answer with secrets out of every store.
+fn private(mut answer: Answer) -> Answer {
+    let never = HeaderValue::from_static("no-store");
+    answer.headers_mut().insert(CACHE_CONTROL, never);
+    answer
 }
 
 fn refusal(refused: &Refusal) -> Answer {

@@ -29,7 +29,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 28] = [
+const FILES: [File; 29] = [
     file!("/", HTML, "dashboard/index.html"),
     file!("/dashboard.css", CSS, "dashboard/dashboard.css"),
     file!("/dashboard.js", SCRIPT, "dashboard/dashboard.js"),
@@ -40,6 +40,7 @@ const FILES: [File; 28] = [
     file!("/events.js", SCRIPT, "dashboard/events.js"),
     file!("/feed.js", SCRIPT, "dashboard/feed.js"),
     file!("/format.js", SCRIPT, "dashboard/format.js"),
+    file!("/join.js", SCRIPT, "dashboard/join.js"),
     file!("/live.js", SCRIPT, "dashboard/live.js"),
     file!("/outputs.js", SCRIPT, "dashboard/outputs.js"),
     file!("/picture.js", SCRIPT, "dashboard/picture.js"),

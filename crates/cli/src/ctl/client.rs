@@ -11,6 +11,7 @@ use anyhow::{anyhow, bail};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -85,11 +86,24 @@ impl Client {
         })
     }
 
-    /// Asks for a change, or for the state.
+    /// Asks for a change.
     ///
     /// # Errors
     /// The program does not answer.
-    pub(super) fn ask(&self, change: Option<&Change>) -> anyhow::Result<Answer> {
+    pub(super) fn change(&self, change: &Change) -> anyhow::Result<Answer> {
+        let body = serde_json::to_vec(&content(change)?)?;
+        self.ask(Request::post(change.path()), body)
+    }
+
+    /// Asks for the content of a path.
+    ///
+    /// # Errors
+    /// As of [`change`](Self::change).
+    pub(super) fn read(&self, path: &str) -> anyhow::Result<Answer> {
+        self.ask(Request::get(path), Vec::new())
+    }
+
+    fn ask(&self, request: Builder, body: Vec<u8>) -> anyhow::Result<Answer> {
         let address = self.address;
         let lost = |reason: &str| {
             Failure::PeerLost(format!(
@@ -98,7 +112,7 @@ impl Client {
             ))
         };
         self.runtime.block_on(async {
-            match tokio::time::timeout(PATIENCE, self.request(change)).await {
+            match tokio::time::timeout(PATIENCE, self.request(request, body)).await {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(error)) => Err(lost(&error.to_string()).into()),
                 Err(_) => Err(lost("it took 20 s").into()),
@@ -106,19 +120,11 @@ impl Client {
         })
     }
 
-    async fn request(&self, change: Option<&Change>) -> anyhow::Result<Answer> {
+    async fn request(&self, request: Builder, body: Vec<u8>) -> anyhow::Result<Answer> {
         let connection = TcpStream::connect(self.address).await?;
         let connected = hyper::client::conn::http1::handshake(TokioIo::new(connection));
         let (mut sender, connection) = connected.await?;
         let connection = tokio::spawn(connection);
-        let request = match change {
-            Some(change) => Request::post(change.path()),
-            None => Request::get("/control"),
-        };
-        let body = match change {
-            Some(change) => serde_json::to_vec(&content(change)?)?,
-            None => Vec::new(),
-        };
         let request = request
             .header(HOST, self.address.to_string())
             .header(AUTHORIZATION, self.token.to_bearer())

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
-use anabranch_observe::control::{ControlState, PathControl, StreamControl};
+use anabranch_observe::control::{ControlState, JoinLink, PathControl, StreamControl};
 use anabranch_terminal::clean::one_line;
+use anabranch_terminal::print;
 use anabranch_units::{ByteCount, DataRate};
+
+use crate::pairing::print_qr_code;
 
 /// Returns the state in lines.
 pub(super) fn state(state: &ControlState) -> String {
@@ -25,6 +28,24 @@ pub(super) fn state(state: &ControlState) -> String {
         let _ = writeln!(text, "{name}: kept out for {:.0} s", its.for_s);
     }
     text
+}
+
+/// Prints a link with its secrets, and on a terminal its QR code.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(super) fn link(link: &JoinLink) -> anyhow::Result<()> {
+    let stream = link
+        .stream
+        .as_deref()
+        .map_or(String::new(), |stream| format!("{stream}, "));
+    let said = one_line(&format!("{stream}{}: {}", link.app, link.link)).into_owned();
+    print_qr_code(&link.link)?;
+    print::secret(&said)?;
+    match &link.fields {
+        Some(fields) => print::secret(&one_line(&format!("{stream}by hand: {fields}"))),
+        None => Ok(()),
+    }
 }
 
 fn path(path: &PathControl) -> String {

@@ -7,9 +7,10 @@ use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::print;
 use anabranch_units::Duration;
 
+use super::LASTS;
 use super::invitation::Invitation;
+use super::phone_request::PhoneRequest;
 use super::running_program::{Announcement, RunningProgram};
-use super::{LASTS, PairArguments};
 use crate::allowed::{AllowList, StreamName};
 
 /// A running end that lets peers in by codes.
@@ -89,16 +90,30 @@ impl Desk {
         }
     }
 
-    /// Makes the code of the program's own link.
-    pub(crate) fn invite(&mut self, end: &dyn Pairs, arguments: &PairArguments) -> PairingCode {
+    /// Makes the code of a link of the program's own. The peer that uses it gets the name.
+    pub(crate) fn invite(&mut self, end: &dyn Pairs, name: Option<StreamName>) -> PairingCode {
         let code = PairingCode::generate();
         end.start_pairing(code.clone(), LASTS);
         self.offered.push(Offered {
             code: code.clone(),
-            name: arguments.name.clone(),
+            name,
             file: None,
         });
         code
+    }
+
+    /// Returns the codes of the program's own links that nobody has used.
+    pub(crate) fn own_codes(&self) -> impl Iterator<Item = &PairingCode> {
+        let own = self.offered.iter().filter(|offered| offered.file.is_none());
+        own.map(|offered| &offered.code)
+    }
+
+    /// Returns the files by which `anabranch pair` asks for phones.
+    pub(crate) fn phone_requests(&self) -> Vec<PathBuf> {
+        match (&self.list, &self.program) {
+            (Some(list), Some(_)) => PhoneRequest::files(list),
+            _ => Vec::new(),
+        }
     }
 
     /// Takes new invitations, and the codes back whose files are gone.
@@ -266,5 +281,11 @@ mod tests {
         desk.look(&end);
         assert!(!end.codes.borrow().contains(&nameless.code));
         assert!(desk.offered.is_empty());
+        let code = desk.invite(&end, None);
+        assert_eq!(desk.own_codes().collect::<Vec<_>>(), [&code]);
+        let outcome = PairingOutcome::Expired { code };
+        end.outcomes.replace(vec![outcome]);
+        desk.take_paired(&end, &mut allowed);
+        assert_eq!(desk.own_codes().count(), 0, "links that are good alone");
     }
 }

@@ -2,7 +2,7 @@
 //! the list of peers, for its owner alone.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::PairingCode;
@@ -10,7 +10,7 @@ use anabranch_units::Duration;
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 
-use super::running_program::beside;
+use super::running_program::{beside, files_beside, written_beside};
 use crate::allowed::StreamName;
 use crate::system;
 
@@ -53,47 +53,21 @@ impl Invitation {
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn write(&self, list: &Path) -> anyhow::Result<PathBuf> {
-        let shown = list.display();
-        let context = || format!("cannot write beside {shown}");
-        let owner = list.metadata().with_context(context)?;
-        let prefix = beside(list, MIDDLE);
-        let prefix = prefix.file_name().unwrap_or_default();
-        let folder = list.parent().filter(|folder| *folder != Path::new(""));
-        let mut file = tempfile::Builder::new()
-            .prefix(prefix)
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .with_context(context)?;
-        system::give_to_owner_of(&owner, file.as_file(), file.path()).with_context(context)?;
         let name = self.name.as_ref().map_or("", StreamName::as_str);
         // A program that reads only a part of the file waits for the rest: the line of the code is
         // the last one.
         let (until, code) = (self.until, self.code.to_text());
         let text = format!("until = {until}\nname = {name}\ncode = {}\n", *code);
-        file.write_all(text.as_bytes()).with_context(context)?;
-        let (_, path) = file.keep().with_context(context)?;
+        let prefix = beside(list, MIDDLE);
+        let written = written_beside(list, prefix.file_name().unwrap_or_default(), &text);
+        let file = written.with_context(|| format!("cannot write beside {}", list.display()))?;
+        let (_, path) = file.keep()?;
         Ok(path)
     }
 
     /// Returns the files beside a list.
     pub(crate) fn files(list: &Path) -> Vec<PathBuf> {
-        let prefix = beside(list, MIDDLE);
-        let prefix = prefix.file_name().unwrap_or_default().to_string_lossy();
-        let folder = list.parent().filter(|folder| *folder != Path::new(""));
-        let entries = folder
-            .unwrap_or(Path::new("."))
-            .read_dir()
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut files: Vec<PathBuf> = entries
-            .map(|entry| entry.path())
-            .filter(|path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                name.starts_with(&*prefix)
-            })
-            .collect();
-        files.sort();
-        files
+        files_beside(list, MIDDLE)
     }
 
     /// Reads a file. No error repeats a part of it.

@@ -1,6 +1,7 @@
-//! QR codes on terminals of 24 rows.
+//! QR codes on terminals of 24 rows, and in the browser.
 
-use qrcode::{Color, QrCode};
+use anabranch_observe::control::JoinLink;
+use qrcode::{Color, EcLevel, QrCode};
 
 /// Rows of a code on a terminal, below which a link has two. A row shows two modules.
 const MAX_ROWS: usize = 22;
@@ -39,9 +40,36 @@ pub(crate) fn drawn(code: &QrCode) -> String {
     text
 }
 
+/// Returns a link with its QR code, for a page that draws it.
+pub(crate) fn join_link(
+    stream: Option<String>,
+    app: String,
+    link: String,
+    fields: Option<String>,
+) -> JoinLink {
+    let code = QrCode::with_error_correction_level(link.as_bytes(), EcLevel::L);
+    JoinLink {
+        qr_code: code.map_or_else(|_| Vec::new(), |code| rows(&code)),
+        stream,
+        app,
+        link,
+        fields,
+    }
+}
+
+/// Returns the rows of a code without a margin: `1` is a dark module.
+fn rows(code: &QrCode) -> Vec<String> {
+    let colors = code.to_colors();
+    let rows = colors.chunks(code.width());
+    rows.map(|row| row.iter().map(digit_of).collect()).collect()
+}
+
+fn digit_of(color: &Color) -> char {
+    if *color == Color::Dark { '1' } else { '0' }
+}
+
 #[cfg(test)]
 mod tests {
-    use qrcode::EcLevel;
     use qrcode::render::unicode::Dense1x2;
 
     use super::*;
@@ -57,6 +85,23 @@ mod tests {
         let renderer = renderer.dark_color(Dense1x2::Light);
         let expected = renderer.light_color(Dense1x2::Dark).build();
         assert_eq!(drawn(&code), expected);
+    }
+
+    #[test]
+    fn a_page_gets_the_modules_of_a_code() {
+        let made = join_link(None, "Anabranch".to_owned(), "a".repeat(20), None);
+        // Version 2 (ISO/IEC 18004) has 25 modules, and a finder pattern in three corners.
+        assert_eq!(made.qr_code.len(), 25);
+        assert!(made.qr_code.iter().all(|row| row.len() == 25));
+        for row in [&made.qr_code[0], &made.qr_code[6]] {
+            assert!(
+                row.starts_with("11111110") && row.ends_with("01111111"),
+                "{row}"
+            );
+        }
+        assert!(made.qr_code[24].starts_with("11111110"));
+        let too_long = join_link(None, String::new(), "a".repeat(4_000), None);
+        assert!(too_long.qr_code.is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::system::{self, Hold};
 use anabranch_net::system::allow_owner_alone;
 use anabranch_secure::PublicKey;
 use anyhow::{Context, anyhow, ensure};
+use tempfile::NamedTempFile;
 
 /// End of the file's name, behind that of the list.
 const ENDING: &str = ".program";
@@ -45,6 +46,40 @@ pub(crate) fn beside(list: &Path, ending: &str) -> PathBuf {
     let mut name = list.file_name().map(OsStr::to_owned).unwrap_or_default();
     name.push(OsString::from(ending));
     list.with_file_name(name)
+}
+
+/// Returns the files beside a list whose names go on with `middle` behind its name.
+pub(crate) fn files_beside(list: &Path, middle: &str) -> Vec<PathBuf> {
+    let start = beside(list, middle);
+    let prefix = start.file_name().unwrap_or_default().to_string_lossy();
+    let entries = folder_of(list).read_dir().into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&*prefix)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn folder_of(list: &Path) -> &Path {
+    let folder = list.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Writes a file with a name of its own beside a list, which only the list's owner may read.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn written_beside(list: &Path, prefix: &OsStr, text: &str) -> io::Result<NamedTempFile> {
+    let owner = list.metadata()?;
+    let mut builder = tempfile::Builder::new();
+    let mut file = builder.prefix(prefix).tempfile_in(folder_of(list))?;
+    system::give_to_owner_of(&owner, file.as_file(), file.path())?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 impl RunningProgram {

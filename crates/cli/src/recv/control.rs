@@ -33,7 +33,7 @@ const SCHEMES: [&str; 3] = ["udp://", "srt://", "rist://"];
 /// Ends of the names of parameters that name files of this machine.
 const FILE_PARAMETER: &str = "_file=";
 /// Changes of a receiver.
-const CHANGES: [&str; 10] = [
+const CHANGES: [&str; 11] = [
     "path",
     "target",
     "latency",
@@ -43,6 +43,7 @@ const CHANGES: [&str; 10] = [
     "recording-stop",
     "session-end",
     "session-allow",
+    "link",
     "reload",
 ];
 
@@ -179,6 +180,10 @@ impl ReceivedStreams<'_> {
     fn answer(&mut self, now: Instant, order: Order) {
         let change = match order.asked() {
             Asked::State => return order.show(self.control_state(now)),
+            Asked::Links => {
+                let links = self.links();
+                return order.show_links(links);
+            }
             Asked::Change(change) => change.clone(),
         };
         let outcome = match &change {
@@ -192,6 +197,7 @@ impl ReceivedStreams<'_> {
             Change::RecordingStop(change) => self.stop_recording(change.stream.as_deref()),
             Change::SessionEnd(change) => self.end_session(now, change),
             Change::SessionAllow(change) => self.let_in(now, &change.stream),
+            Change::Link(addition) => self.add_link(addition),
             Change::Reload(_) => self.reload(now),
         };
         order.settle(&self.settings.observation, outcome);

@@ -31,6 +31,16 @@ pub(crate) struct OtherSource {
     pub(crate) input: InputName,
 }
 
+impl Listen {
+    /// Returns the name of a stream by another protocol.
+    pub(super) fn name(&self) -> Option<&StreamName> {
+        match self {
+            Listen::Native(_) => None,
+            Listen::Other(source) => Some(&source.name),
+        }
+    }
+}
+
 impl OtherSource {
     /// Prints the address at which it listens.
     pub(super) fn announce(&self) {

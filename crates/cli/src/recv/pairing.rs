@@ -1,70 +1,24 @@
-//! `recv --pair`: links for senders and for the apps of phones.
+//! `recv --pair`: files, addresses and codes for senders that join.
 
 use std::path::PathBuf;
 
-use anabranch_mpegts_io::InputName;
-use anabranch_terminal::print;
 use anabranch_units::Instant;
 use anyhow::ensure;
 
 use super::destination::{self, Destination};
-use super::listen::{Listen, OtherSource, Sources};
+use super::listen::{Listen, Sources};
 use super::native::Native;
-use super::phones::{self, PhoneAddress};
 use super::{Arguments, ReceivedStreams};
 use crate::link::Link;
 use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
 use crate::pairing::running_program::RunningProgram;
-use crate::pairing::{LISTEN, PairArguments, address_of, host_for_senders, print_link};
+use crate::pairing::{LISTEN, address_of};
 use crate::system::allow_many_files;
-use crate::usage::usual_folder;
-
-impl Arguments {
-    /// Gives listeners of SRT and SRTLA for phones a stream ID and a passphrase: all of them with
-    /// --pair, and those of --phone.
-    ///
-    /// # Errors
-    /// A file cannot be made, or a parameter of an address is wrong.
-    pub(super) fn make_secrets(&self, sources: &mut [OtherSource]) -> anyhow::Result<()> {
-        for OtherSource { name, input } in sources {
-            let is_phone = self.phone.iter().any(|phone| phone.name == *name);
-            if !is_phone && !self.pairing.is_asked() {
-                continue;
-            }
-            if let InputName::Foreign(foreign) = input {
-                let folder = usual_folder();
-                *foreign = phones::for_one_phone(foreign.clone(), name, folder.as_deref())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the secrets of phones. Returns the addresses that their apps call, if links are
-    /// printed.
-    ///
-    /// # Errors
-    /// As of [`make_secrets`](Self::make_secrets).
-    pub(super) fn prepare_phones(
-        &self,
-        sources: &mut [OtherSource],
-    ) -> anyhow::Result<Vec<PhoneAddress>> {
-        self.make_secrets(sources)?;
-        if !self.pairing.is_asked() {
-            return Ok(Vec::new());
-        }
-        let host = host_for_senders(self.pairing.host());
-        let mut addresses = Vec::new();
-        for source in sources {
-            addresses.extend(PhoneAddress::of(source, &host, &self.phone)?);
-        }
-        Ok(addresses)
-    }
-}
 
 impl Native {
     /// Returns the host by which senders reach it: a relay's, or the one for links.
-    fn outside(&self, host: &str, relay: Option<&Link>) -> String {
+    pub(super) fn outside(&self, host: &str, relay: Option<&Link>) -> String {
         match relay {
             Some(relay) => relay.to.clone(),
             None => address_of(host, self.receiver.local_addr()),
@@ -128,7 +82,9 @@ impl Arguments {
     /// Returns the addresses to listen at, among them our own protocol's with --pair.
     pub(super) fn sources(&self) -> anyhow::Result<Sources> {
         let mut all = self.listen.clone();
-        all.extend(phones::sources(&self.phone)?.into_iter().map(Listen::Other));
+        for placed in self.all_phones()?.placed {
+            all.push(Listen::Other(placed.source()?));
+        }
         let mut sources = Sources::of(all)?;
         if self.pairing.is_asked() {
             sources.native.get_or_insert_with(|| LISTEN.to_owned());
@@ -147,37 +103,11 @@ impl Arguments {
 }
 
 impl ReceivedStreams<'_> {
-    /// Prints a link to the receiver, and has the receiver wait for its code.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
-    pub(super) fn print_own_link(
-        &mut self,
-        native: &Native,
-        pairing: &PairArguments,
-        host: &str,
-        relay: Option<&Link>,
-    ) -> anyhow::Result<()> {
-        if !pairing.is_asked() {
-            return Ok(());
-        }
-        let code = self.desk.invite(&*native.receiver, pairing);
-        let link = Link {
-            to: native.outside(host, relay),
-            key: native.key,
-            code: Some(code),
-        };
-        print::note(
-            "the link is good once and for ten minutes: anabranch send INPUT 'LINK'. If senders \
-             reach this machine at another address, name it: --pair=HOST",
-        );
-        print_link(&link)
-    }
-
     /// Takes new invitations of `anabranch pair`.
     pub(super) fn look_for_invitations(&mut self) {
         if let Some(receiver) = self.receiver {
             self.desk.look(receiver);
+            self.look_for_phones();
         }
     }
 

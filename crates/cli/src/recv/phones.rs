@@ -4,24 +4,26 @@
 //! `MoblinSettingsUrl.swift`, both of 6e7686d), and Larix Grove (softvelum.com/larix/grove, and the
 //! export of Softvelum's own samples, `Connection.toGrove`), which IRL Pro also reads.
 
+mod kept;
 mod option;
 mod secrets;
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 
 use anabranch_mpegts_io::{ForCallers, InputName};
+use anabranch_observe::control::JoinLink;
 use anabranch_terminal::print;
-use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::listen::OtherSource;
-use crate::pairing::qr_code;
-pub(crate) use option::{App, Phone, sources};
+use crate::pairing::{print_qr_code, qr_code};
+pub(crate) use kept::KeptPhones;
+pub(crate) use option::{App, Phone, PlacedPhone, described, placed};
 pub(super) use secrets::for_one_phone;
+pub(crate) use secrets::passphrase_path;
 
 /// An address that an app calls.
-pub(super) struct PhoneAddress {
+pub(crate) struct PhoneAddress {
     stream: String,
     /// `srt://HOST:PORT`, without parameters, or with RTMP's path.
     url: String,
@@ -36,7 +38,7 @@ impl PhoneAddress {
     ///
     /// # Errors
     /// A parameter of the source is wrong, or its passphrase cannot be read.
-    pub(super) fn of(
+    pub(crate) fn of(
         source: &OtherSource,
         host: &str,
         phones: &[Phone],
@@ -167,7 +169,7 @@ impl PhoneAddress {
     }
 
     /// Returns the fields for an app that takes no link.
-    fn fields(&self) -> String {
+    pub(crate) fn fields(&self) -> String {
         let mut text = self.url.clone();
         if self.is_srt() {
             let _ = write!(text, ", latency {} ms", self.fields.latency.as_millis());
@@ -181,21 +183,26 @@ impl PhoneAddress {
         text
     }
 
+    /// Returns the links for a page, each with its QR code.
+    pub(super) fn join_links(&self) -> Vec<JoinLink> {
+        let links = self.links().into_iter().map(|(app, link)| {
+            let stream = Some(self.stream.clone());
+            qr_code::join_link(stream, app, link, Some(self.fields()))
+        });
+        links.collect()
+    }
+
     /// Prints the links, with their QR codes on a terminal.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub(super) fn print(&self) -> anyhow::Result<()> {
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
         let stream = &self.stream;
         print::note(format_args!(
             "{stream}: for a phone. Scan the code of its app, or type the fields"
         ));
         for (app, link) in self.links() {
-            if std::io::stdout().is_terminal()
-                && let Ok(code) = QrCode::with_error_correction_level(link.as_bytes(), EcLevel::L)
-            {
-                print::secret(&qr_code::drawn(&code))?;
-            }
+            print_qr_code(&link)?;
             print::secret(&format!("{stream}, {app}: {link}"))?;
         }
         print::secret(&format!("{stream}, by hand: {}", self.fields()))
@@ -319,6 +326,19 @@ mod tests {
         let rtmp = address("rtmp://0.0.0.0:1935/live/KEY");
         assert_eq!(rtmp.fields(), "rtmp://studio.example:1935/live/KEY");
         assert!(rtmp.grove().contains("1935%2Flive%2FKEY&"));
+    }
+
+    #[test]
+    fn a_page_gets_the_link_its_code_and_the_fields() {
+        let links = address("a=srtla://:5000?passphrase=correct horse").join_links();
+        assert_eq!(links.len(), 2);
+        assert_eq!(
+            (&*links[0].app, links[0].stream.as_deref()),
+            ("Moblin", Some("a"))
+        );
+        assert!(links[0].link.starts_with("moblin://") && !links[0].qr_code.is_empty());
+        let fields = links[1].fields.as_deref().unwrap();
+        assert!(fields.ends_with("passphrase correct horse"), "{fields}");
     }
 
     fn apps(phone: &PhoneAddress) -> Vec<String> {

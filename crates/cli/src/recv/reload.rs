@@ -113,6 +113,7 @@ impl ReceivedStreams<'_> {
         }
         self.destinations = plan.destinations;
         self.end_sources(&plan.others);
+        self.use_phones(arguments)?;
         self.allowed = plan.allowed;
         self.use_list(now);
         let mut unopened = Vec::new();

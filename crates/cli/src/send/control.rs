@@ -149,6 +149,7 @@ impl Panel<'_> {
     fn answer(&mut self, order: Order, observation: &Observation) {
         match order.asked() {
             Asked::State => order.show(self.state()),
+            Asked::Links => order.show_links(Err(Refused::no_links())),
             Asked::Change(change) => {
                 let outcome = self.change(&change.clone());
                 order.settle(observation, outcome);

@@ -97,6 +97,10 @@ impl Admission<'_> {
                     order.show(self.control_state(now));
                     continue;
                 }
+                Asked::Links => {
+                    order.show_links(Err(Refused::no_links()));
+                    continue;
+                }
                 Asked::Change(change) => change.clone(),
             };
             let outcome = match &change {

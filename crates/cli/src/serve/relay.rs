@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let entrance = arguments.entrance(own, local, &host);
     let mut desk = Desk::open(list.as_deref(), &entrance);
     if arguments.pairing.is_asked() {
-        let code = desk.invite(&relay, &arguments.pairing);
+        let code = desk.invite(&relay, arguments.pairing.name.clone());
         print::note(
             "the link is good once and for ten minutes: anabranch recv --pair OUTPUT --via-relay \
              'LINK'. If receivers and senders reach this machine at another address, name it: \

@@ -24,6 +24,8 @@ pub enum Change {
     SessionEnd(SessionEnd),
     /// A sender that was kept out is let in again.
     SessionAllow(SessionAdmission),
+    /// A receiver gets a link for another sender or phone.
+    Link(LinkAddition),
     /// The file of --config is read again.
     Reload(Reload),
 }
@@ -116,6 +118,18 @@ pub struct SessionAdmission {
     pub stream: String,
 }
 
+/// A link for a sender of our own protocol, or for a phone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkAddition {
+    /// Name of the stream. A phone needs one; a sender is called by its key without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// App of the phone: `moblin`, `larix` or `irlpro`; left out for a sender of our own protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<String>,
+}
+
 /// Another reading of the file of --config.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,7 +137,7 @@ pub struct Reload {}
 
 impl Change {
     /// Paths of all changes, below `/control/`, with their names.
-    pub const PATHS: [(&str, &str); 10] = [
+    pub const PATHS: [(&str, &str); 11] = [
         ("path", "path"),
         ("target", "target"),
         ("latency", "latency"),
@@ -133,6 +147,7 @@ impl Change {
         ("recording/stop", "recording-stop"),
         ("session/end", "session-end"),
         ("session/allow", "session-allow"),
+        ("link", "link"),
         ("reload", "reload"),
     ];
 
@@ -154,6 +169,7 @@ impl Change {
             "recording/stop" => Change::RecordingStop(of(body)?),
             "session/end" => Change::SessionEnd(of(body)?),
             "session/allow" => Change::SessionAllow(of(body)?),
+            "link" => Change::Link(of(body)?),
             "reload" => Change::Reload(of(body)?),
             _ => return Err("no such change".to_owned()),
         })
@@ -171,6 +187,7 @@ impl Change {
             Change::RecordingStop(_) => "recording-stop",
             Change::SessionEnd(_) => "session-end",
             Change::SessionAllow(_) => "session-allow",
+            Change::Link(_) => "link",
             Change::Reload(_) => "reload",
         }
     }
@@ -195,6 +212,7 @@ impl Change {
             }
             Change::SessionEnd(change) => Some(&change.stream),
             Change::SessionAllow(change) => Some(&change.stream),
+            Change::Link(change) => change.name.as_deref(),
             Change::Reload(_) => None,
         }
     }

@@ -16,7 +16,7 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 
-use super::{Change, Desk, ROOT};
+use super::{Change, Desk, LINKS, ROOT};
 use crate::access::Token;
 
 /// Requests that are read (chosen): a page asks every two seconds, and no one guesses a token.
@@ -33,6 +33,15 @@ const REQUESTS: Limits = Limits {
 /// Time between two lines about refused requests.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Purpose of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    State,
+    Links,
+    /// A change, by its path below `/control/`.
+    Change(&'static str),
+}
 
 /// Reason for which a request is not passed to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +171,7 @@ impl Controls {
         self.token.is_bearer(headers)
     }
 
-    /// Checks a request. Returns the path below `/control/` of a change, or `None` for the state.
+    /// Checks a request. Returns its purpose.
     ///
     /// # Errors
     /// The first reason for which it is refused.
@@ -171,7 +180,7 @@ impl Controls {
         head: &Parts,
         client: IpAddr,
         reading: Option<&Token>,
-    ) -> Result<Option<&'static str>, Refusal> {
+    ) -> Result<Wanted, Refusal> {
         self.check_at(self.clock.now(), head, client, reading)
     }
 
@@ -181,8 +190,8 @@ impl Controls {
         head: &Parts,
         client: IpAddr,
         reading: Option<&Token>,
-    ) -> Result<Option<&'static str>, Refusal> {
-        let change = change_of(head)?;
+    ) -> Result<Wanted, Refusal> {
+        let wanted = wanted_of(head)?;
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if !watch.limiter.admit(now, client) {
             return Err(Refusal::TooMany);
@@ -202,10 +211,10 @@ impl Controls {
             });
         }
         watch.limiter.trust(now, client);
-        if change.is_some() && !has_json(&head.headers) {
+        if matches!(wanted, Wanted::Change(_)) && !has_json(&head.headers) {
             return Err(Refusal::NoJson);
         }
-        Ok(change)
+        Ok(wanted)
     }
 
     /// Prints a line about a refused request, unless there was one recently.
@@ -234,12 +243,12 @@ impl Controls {
     }
 }
 
-/// Returns the path below `/control/` of a change, or `None` for the state.
-fn change_of(head: &Parts) -> Result<Option<&'static str>, Refusal> {
+fn wanted_of(head: &Parts) -> Result<Wanted, Refusal> {
     let path = head.uri.path();
-    if path == ROOT {
+    let shown = [(ROOT, Wanted::State), (LINKS, Wanted::Links)];
+    if let Some((_, wanted)) = shown.into_iter().find(|(its, _)| *its == path) {
         return match head.method {
-            Method::GET => Ok(None),
+            Method::GET => Ok(wanted),
             _ => Err(Refusal::Method("GET")),
         };
     }
@@ -247,7 +256,7 @@ fn change_of(head: &Parts) -> Result<Option<&'static str>, Refusal> {
     let known = Change::PATHS.iter().find(|(path, _)| *path == rest);
     let (path, _) = known.ok_or(Refusal::NoPath)?;
     match head.method {
-        Method::POST => Ok(Some(path)),
+        Method::POST => Ok(Wanted::Change(path)),
         _ => Err(Refusal::Method("POST")),
     }
 }
@@ -297,7 +306,7 @@ mod tests {
         method: &str,
         target: &str,
         headers: &[(&str, &str)],
-    ) -> Result<Option<&'static str>, Refusal> {
+    ) -> Result<Wanted, Refusal> {
         let mut request = Request::builder().method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -307,11 +316,7 @@ mod tests {
         controls.check_at(now, &head, CLIENT, Some(&reading))
     }
 
-    fn check(
-        method: &str,
-        target: &str,
-        headers: &[(&str, &str)],
-    ) -> Result<Option<&'static str>, Refusal> {
+    fn check(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Wanted, Refusal> {
         check_in(&controls(), Instant::ZERO, method, target, headers)
     }
 
@@ -326,9 +331,11 @@ mod tests {
     fn the_token_in_its_header_opens_the_door() {
         let token = bearer(CONTROL);
         let with = ("authorization", &*token);
-        assert_eq!(check("GET", "/control", &[with]), Ok(None));
+        assert_eq!(check("GET", "/control", &[with]), Ok(Wanted::State));
+        let links = check("GET", "/control/links", &[with]);
+        assert_eq!(links, Ok(Wanted::Links));
         let change = check("POST", "/control/output/add", &[with, JSON]);
-        assert_eq!(change, Ok(Some("output/add")));
+        assert_eq!(change, Ok(Wanted::Change("output/add")));
     }
 
     #[test]
@@ -337,6 +344,14 @@ mod tests {
         let longer = format!("{right}0");
         let post = |headers: &[(&str, &str)]| check("POST", "/control/path", headers);
         assert_eq!(post(&[JSON]), Err(Refusal::NoToken));
+        let with = ("authorization", &*reading);
+        let links = check("GET", "/control/links", &[with]);
+        assert_eq!(
+            links,
+            Err(Refusal::ReadingToken),
+            "links have secrets in them"
+        );
+        assert_eq!(check("GET", "/control/links", &[]), Err(Refusal::NoToken));
         for (headers, refused) in [
             (("authorization", &*reading), Refusal::ReadingToken),
             (("authorization", &*longer), Refusal::WrongToken),
@@ -389,7 +404,7 @@ mod tests {
                 ("origin", "https://studio.example"),
             ],
         ] {
-            assert_eq!(post(own), Ok(Some("path")), "{own:?}");
+            assert_eq!(post(own), Ok(Wanted::Change("path")), "{own:?}");
         }
         // A form of another page can send these.
         let form = ("content-type", "application/x-www-form-urlencoded");
@@ -411,6 +426,7 @@ mod tests {
             ("POST", "/control", Refusal::Method("GET")),
             ("GET", "/control/path", Refusal::Method("POST")),
             ("OPTIONS", "/control/path", Refusal::Method("POST")),
+            ("POST", "/control/links", Refusal::Method("GET")),
             ("POST", "/control/paths", Refusal::NoPath),
             ("POST", "/control/", Refusal::NoPath),
         ] {
@@ -437,7 +453,7 @@ mod tests {
         let later = at(11_000);
         assert_eq!(
             check_in(&controls, later, "GET", "/control", &headers),
-            Ok(None)
+            Ok(Wanted::State)
         );
     }
 }

@@ -10,7 +10,7 @@ use anabranch_terminal::print;
 use hyper::StatusCode;
 use tokio::sync::oneshot;
 
-use super::{Change, ControlState};
+use super::{Change, ControlState, Links};
 use crate::{Observation, StreamEvent};
 
 /// Maximum number of requests that wait for the program.
@@ -21,6 +21,8 @@ const MAX_WAITING: usize = 16;
 pub enum Asked {
     /// The present state.
     State,
+    /// The links by which others join.
+    Links,
     /// A change.
     Change(Change),
 }
@@ -29,6 +31,7 @@ pub enum Asked {
 #[derive(Debug)]
 pub(super) enum Reply {
     State(Box<ControlState>),
+    Links(Links),
     Done(String),
     Refused(Refused),
 }
@@ -47,6 +50,11 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// Returns the answer of a program into which no sender comes.
+    pub fn no_links() -> Refused {
+        Refused::NotNow("only a receiver has links: `anabranch recv`".to_owned())
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Refused::Wrong(_) => StatusCode::BAD_REQUEST,
@@ -98,6 +106,12 @@ impl Order {
         let _ = self
             .reply
             .map(|reply| reply.send(Reply::State(state.into())));
+    }
+
+    /// Answers a request for the links. Nothing is printed, as they have secrets in them.
+    pub fn show_links(self, outcome: Result<Links, Refused>) {
+        let reply = outcome.map_or_else(Reply::Refused, Reply::Links);
+        let _ = self.reply.map(|to| to.send(reply));
     }
 
     /// Answers a change, prints the outcome and reports it as an event of the program.

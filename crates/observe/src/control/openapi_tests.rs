@@ -79,6 +79,10 @@ fn all_changes() -> Vec<Change> {
         Change::SessionAllow(SessionAdmission {
             stream: "camera".to_owned(),
         }),
+        Change::Link(LinkAddition {
+            name: some("van"),
+            phone: some("moblin"),
+        }),
         Change::Reload(Reload {}),
     ]
 }
@@ -116,7 +120,7 @@ fn each_path_and_method_of_the_file_is_answered_and_none_else() {
     let changes = Change::PATHS
         .iter()
         .map(|(path, _)| format!("/control/{path}"));
-    let of_program: BTreeSet<String> = changes.chain([ROOT.to_owned()]).collect();
+    let of_program: BTreeSet<String> = changes.chain([ROOT, LINKS].map(str::to_owned)).collect();
     assert_eq!(of_file, of_program);
     let (desk, _orders) = desk();
     let token: Token = "0123456789abcdef".parse().unwrap();
@@ -198,7 +202,18 @@ fn each_field_of_an_answer_is_in_the_file() {
         ..ControlState::default()
     };
     let value = serde_json::to_value(&state).unwrap();
+    let links = Links {
+        links: vec![JoinLink {
+            stream: some("van"),
+            fields: some("srt://studio.example:5001"),
+            qr_code: vec!["1".to_owned()],
+            ..JoinLink::default()
+        }],
+    };
+    let links = serde_json::to_value(&links).unwrap();
     for (name, value) in [
+        ("Links", &links),
+        ("JoinLink", &links["links"][0]),
         ("ControlState", &value),
         ("PathControl", &value["paths"][0]),
         ("TargetControl", &value["target"]),

@@ -32,7 +32,7 @@ impl App {
     pub(crate) const ALL: [App; 3] = [App::Moblin, App::Larix, App::IrlPro];
 
     /// Returns its word of the option.
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             App::Moblin => "moblin",
             App::Larix => "larix",
@@ -82,29 +82,66 @@ impl FromStr for Phone {
     }
 }
 
-/// Returns the addresses at which phones are received.
+/// A phone and the UDP port at which it is received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PlacedPhone {
+    pub(crate) phone: Phone,
+    pub(crate) port: u16,
+}
+
+impl PlacedPhone {
+    /// Returns a place for another phone: its port is none of those that others with SRTLA have.
+    ///
+    /// # Errors
+    /// No port is left.
+    pub(crate) fn beside(phone: Phone, others: &[PlacedPhone]) -> anyhow::Result<Self> {
+        let port = if phone.app.speaks_srtla() {
+            let mut ports = SRTLA_PORTS.into_iter();
+            let free = ports.find(|port| others.iter().all(|other| other.port != *port));
+            free.context("--phone: eight phones at most send by SRTLA; more of them send by larix")?
+        } else {
+            SRT_PORT
+        };
+        Ok(PlacedPhone { phone, port })
+    }
+
+    /// Returns the source at which it is received.
+    ///
+    /// # Errors
+    /// Its address cannot be read.
+    pub(crate) fn source(&self) -> anyhow::Result<OtherSource> {
+        let PlacedPhone { phone, port } = self;
+        let url = if phone.app.speaks_srtla() {
+            format!("srtla://0.0.0.0:{port}?latency={SRTLA_LATENCY}")
+        } else {
+            format!("srt://0.0.0.0:{port}?latency={SRT_LATENCY}")
+        };
+        let input: InputName = url.parse().map_err(anyhow::Error::msg)?;
+        Ok(OtherSource {
+            name: phone.name.clone(),
+            input: input.of_stream(phone.name.as_str()),
+        })
+    }
+}
+
+/// Returns the phone and its place in words.
+pub(crate) fn described(placed: &PlacedPhone) -> String {
+    let PlacedPhone { phone, port } = placed;
+    let name = phone.name.as_str();
+    let app = phone.app;
+    format!("{name}: a phone with {app} is received at UDP port {port}")
+}
+
+/// Returns places for phones of the command line beside those that have one.
 ///
 /// # Errors
 /// There are more phones with SRTLA than ports.
-pub(crate) fn sources(phones: &[Phone]) -> anyhow::Result<Vec<OtherSource>> {
-    let mut srtla_ports = SRTLA_PORTS.iter();
-    let mut sources = Vec::new();
-    for Phone { name, app } in phones {
-        let url = if app.speaks_srtla() {
-            let port = srtla_ports.next().context(
-                "--phone: eight phones at most send by SRTLA; more of them send by larix",
-            )?;
-            format!("srtla://0.0.0.0:{port}?latency={SRTLA_LATENCY}")
-        } else {
-            format!("srt://0.0.0.0:{SRT_PORT}?latency={SRT_LATENCY}")
-        };
-        let input: InputName = url.parse().map_err(anyhow::Error::msg)?;
-        sources.push(OtherSource {
-            name: name.clone(),
-            input: input.of_stream(name.as_str()),
-        });
+pub(crate) fn placed(phones: &[Phone], kept: Vec<PlacedPhone>) -> anyhow::Result<Vec<PlacedPhone>> {
+    let mut all = kept;
+    for phone in phones {
+        all.push(PlacedPhone::beside(phone.clone(), &all)?);
     }
-    Ok(sources)
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -115,23 +152,36 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn shown(phones: &[Phone], kept: Vec<PlacedPhone>) -> Vec<String> {
+        let all = placed(phones, kept).unwrap();
+        let sources = all.iter().map(|placed| placed.source().unwrap());
+        sources
+            .map(|source| format!("{}={}", source.name.as_str(), source.input))
+            .collect()
+    }
+
+    #[test]
+    fn a_phone_that_was_added_keeps_its_port() {
+        let kept = PlacedPhone {
+            phone: phone("late=moblin"),
+            port: 5_000,
+        };
+        let expected = ["late=srtla://0.0.0.0:5000", "a=srtla://0.0.0.0:5002"];
+        assert_eq!(shown(&[phone("a=moblin")], vec![kept]), expected);
+    }
+
     #[test]
     fn each_bonding_phone_has_a_port_and_the_others_share_one() {
         let phones = ["a=moblin", "b=larix", "c=irlpro", "d=larix"].map(phone);
-        let sources = sources(&phones).unwrap();
-        let shown: Vec<_> = sources
-            .iter()
-            .map(|source| format!("{}={}", source.name.as_str(), source.input))
-            .collect();
         let expected = [
             "a=srtla://0.0.0.0:5000",
             "b=srt://0.0.0.0:5001",
             "c=srtla://0.0.0.0:5002",
             "d=srt://0.0.0.0:5001",
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(shown(&phones, Vec::new()), expected);
         let many = (0..9).map(|number| phone(&format!("p{number}=moblin")));
-        let error = super::sources(&many.collect::<Vec<_>>()).unwrap_err();
+        let error = placed(&many.collect::<Vec<_>>(), Vec::new()).unwrap_err();
         assert!(error.to_string().contains("eight phones"), "{error}");
     }
 

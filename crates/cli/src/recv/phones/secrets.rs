@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_mpegts_io::ForeignName;
 use anabranch_net::system::allow_owner_alone;
@@ -41,9 +41,14 @@ pub(in crate::recv) fn for_one_phone(
     }
 }
 
+/// Returns the path of a stream's passphrase.
+pub(crate) fn passphrase_path(stream: &StreamName, folder: &Path) -> PathBuf {
+    folder.join(format!("{}.passphrase", stream.as_str()))
+}
+
 /// Returns the path of a stream's passphrase, which is made if there is none.
 fn passphrase_file(stream: &StreamName, folder: &Path) -> anyhow::Result<String> {
-    let file = folder.join(format!("{}.passphrase", stream.as_str()));
+    let file = passphrase_path(stream, folder);
     let context = || format!("cannot make {}", file.display());
     make_private_folder(folder).with_context(context)?;
     if !file.exists() {
