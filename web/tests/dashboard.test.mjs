@@ -444,7 +444,9 @@ describe('a receiver with a token for changes', () => {
     await letIn.waitFor({ state: 'detached', ...LIMIT });
     await page.getByRole('button', { name: 'forget token' }).click();
     assert.equal(await page.locator('#control').isVisible(), false);
-    assert.deepEqual(problems, []);
+    // The page ends its viewer when the session ends, which may have ended it already.
+    const others = problems.filter((problem) => !problem.includes('404'));
+    assert.deepEqual(others, []);
   });
 });
 
