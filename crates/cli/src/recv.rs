@@ -100,18 +100,18 @@ Examples:
   Without keys and options; give the printed link to the sender:
   anabranch recv --pair film.ts
 
-  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_… film.ts
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
 
-  From a received at home, whose router lets nobody in; LINK is printed by a machine with a public
+  From a studio at home, whose router lets nobody in; LINK is printed by a machine with a public
   address (`anabranch serve --relay --pair`):
   anabranch recv --pair film.ts --via-relay LINK
 
   Watch it live (-fflags nobuffer: with as little delay as the player can):
-  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_… udp://127.0.0.1:6000 &
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
   ffplay -fflags nobuffer udp://127.0.0.1:6000
 
   Two cameras at once, each with a player and with recordings of ten minutes:
-  anabranch recv --listen 0.0.0.0:7000 --key received.key --allow abpub_…A=front \\
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_…A=front \\
     --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
     --rotate '10 min' 'recordings/{name}-{time}.ts'
 
@@ -119,7 +119,7 @@ Examples:
   anabranch recv --pair --phone van=moblin --phone roof=larix 'recordings/{name}-{time}.ts'
 
   A phone with Moblin, and the native sender beside it:
-  anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key received.key \
+  anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
     --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
 
 Latency: every frame leaves --latency after the earliest time at which it could have arrived, as
