@@ -8,7 +8,6 @@ use anabranch::laboratory::{Algorithms, Point, RunOptions, run};
 use anabranch::scheduler::{OneByOne, PacketView, PathCost, SchedulerFactory, transfer_cost};
 use anabranch::units::{Duration, Instant};
 use anabranch::{PathId, PathView};
-use anabranch_lab::MetricReport;
 
 /// Uses Wi-Fi, and LTE only for packets that Wi-Fi would deliver 50 ms later.
 #[derive(Debug)]
@@ -58,12 +57,6 @@ source = { kind = "gop", fps = 25, min = "300 kbit/s", max = "2 Mbit/s" }
 "#;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    fn median(metric: &str, subject: &str, summary: &[MetricReport]) -> f64 {
-        let mut all = summary.iter();
-        let found = all.find(|it| it.metric == metric && it.subject.as_deref() == Some(subject));
-        found.map_or(f64::NAN, |it| it.spread.median)
-    }
-
     let algorithms = Algorithms {
         schedulers: vec![thrifty()],
         ..Algorithms::default()
@@ -72,10 +65,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         let setting = format!("flows.0.scheduler={name}");
         let points = Point::parse_with("place.toml", SCENARIO, &[setting], &algorithms)?;
         let report = run(&points[0].scenario, &RunOptions::seeds(5), &|_progress| ())?;
+        let median = |metric: &str, subject: &str| {
+            let mut all = report.summary.iter();
+            let found =
+                all.find(|it| it.metric == metric && it.subject.as_deref() == Some(subject));
+            found.map_or(f64::NAN, |it| it.spread.median)
+        };
         println!(
             "{name}: {:.1} % of frames in time, {:.2} Mbit/s over LTE",
-            100.0 * median("frames-decodable-on-time", "camera", &report.summary),
-            1e-6 * median("link-throughput", "lte", &report.summary),
+            100.0 * median("frames-decodable-on-time", "camera"),
+            1e-6 * median("link-throughput", "lte"),
         );
     }
     Ok(())
