@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_observe::Transport;
 use anabranch_observe::{Observation, Outcome, Tunnelled};
 use anabranch_secure::PublicKey;
-use anabranch_terminal::print;
 use tokio::time::Instant;
 
 use super::peer::Peer;
@@ -143,7 +142,7 @@ impl Journal {
                 state.names.get(peer).cloned()
             };
             let name = name.unwrap_or_else(|| peer.to_string());
-            print::warn(refusal(&name, transport, target, reason, count));
+            log::warn!("{}", refusal(&name, transport, target, reason, count));
         }
         self.observation.on_tunnelled(&Tunnelled {
             peer,
@@ -169,7 +168,7 @@ impl Journal {
         };
         if is_new {
             let target = target.escape_debug();
-            print::warn(format_args!("no connection to {target}: {reason}"));
+            log::warn!("no connection to {target}: {reason}");
         }
         let event = self.book(peer, |book, now| book.event(now));
         self.observation.on_tunnelled(&Tunnelled {

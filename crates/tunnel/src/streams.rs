@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_net::Accepted;
 use anabranch_observe::Transport;
 use anabranch_secure::PublicKey;
-use anabranch_terminal::print;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -98,9 +97,9 @@ pub async fn try_forward(policy: Arc<Policy>) {
         Err(answer) => Some(answer),
     };
     if let Some(answer) = failure {
-        print::warn(format_args!(
+        log::warn!(
             "--forward {target}: {answer}; it may come later, and until then each connection fails"
-        ));
+        );
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `message.rs` | messages in a session's datagram |
 //! | `routes.rs` | which key may use an address, and which session has it |
 //! | `device.rs` | the interface |
+//! | `error.rs` | errors of the interface and of the machine's set-up |
 //! | `client.rs`, `server.rs` | the tasks of proxy and server |
 //! | `host.rs`, `host/` | the machine's routes, name servers and address translation |
 //! | `no_host.rs` | their absence on other systems than Linux |
@@ -26,6 +27,7 @@
 pub mod address;
 pub mod client;
 mod device;
+mod error;
 #[cfg(target_os = "linux")]
 pub mod host;
 #[cfg(not(target_os = "linux"))]
@@ -42,6 +44,7 @@ use anabranch_net::{DatagramOptions, MAX_UNDIVIDED_BYTES};
 
 pub use address::InnerAddress;
 pub use device::name as interface_name;
+pub use error::{DeviceError, HostError, TunError};
 pub use message::is_of_tun;
 
 /// All messages of an interface keep their order, apart from UDP flows.
@@ -80,7 +83,7 @@ impl TunOptions {
     ///
     /// # Errors
     /// There are two of a kind.
-    fn addresses(&self, default: InnerAddress) -> anyhow::Result<Vec<InnerAddress>> {
+    fn addresses(&self, default: InnerAddress) -> Result<Vec<InnerAddress>, TunError> {
         let given = &self.addresses;
         for kind in [true, false] {
             if given
@@ -89,7 +92,7 @@ impl TunOptions {
                 .count()
                 > 1
             {
-                anyhow::bail!("--tun-address: one of IPv4 and one of IPv6 at the most");
+                return Err(TunError::TooManyAddresses);
             }
         }
         Ok(if given.is_empty() {

@@ -6,14 +6,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anabranch_net::DatagramChannel;
-use anabranch_terminal::print;
 use bytes::Bytes;
 
 use super::address::InnerAddress;
 use super::device::{Device, is_deleted};
 use super::message::{self, Message, OfEach, Verdict, index_of};
 use super::packet;
-use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
+use super::{IN_ORDER, MAX_PACKET_BYTES, TunError, TunOptions};
 
 /// Time between repetitions of a claim that was not granted.
 const CLAIMED_EVERY: Duration = Duration::from_millis(500);
@@ -34,7 +33,7 @@ impl Interface {
     ///
     /// # Errors
     /// It cannot be created.
-    pub fn open(options: &TunOptions) -> anyhow::Result<Option<Interface>> {
+    pub fn open(options: &TunOptions) -> Result<Option<Interface>, TunError> {
         let own = options.addresses(InnerAddress::OF_PROXY)?;
         let device = Device::open(options, &own)?;
         Ok(device.map(|device| {
@@ -141,7 +140,7 @@ impl ClientEnd {
                 Err(error) if is_deleted(&error) => return,
                 Err(error) => {
                     let name = &self.interface.device.name;
-                    print::note(format_args!("--tun {name}: {error}"));
+                    log::info!("--tun {name}: {error}");
                     return;
                 }
             }
@@ -159,11 +158,12 @@ impl ClientEnd {
             && self
                 .standing(|standing| !core::mem::replace(&mut standing.is_foreign_reported, true))
         {
-            print::note(format_args!(
+            log::info!(
                 "--tun {}: dropped a packet from {}, which is not the interface's address (others \
                  need masquerading); further ones are not reported",
-                self.interface.device.name, ends.from
-            ));
+                self.interface.device.name,
+                ends.from
+            );
         }
     }
 
@@ -196,10 +196,10 @@ impl ClientEnd {
             let _ = self.interface.granted.set(granted);
         }
         for (address, verdict) in self.interface.addresses.into_iter().zip(changes) {
-            if let (Some(address), Some(verdict)) = (address, verdict) {
-                let description = description(address, verdict)
-                    .map(|description| format!("--tun: {description}"));
-                description.into_iter().for_each(print::note);
+            if let (Some(address), Some(verdict)) = (address, verdict)
+                && let Some(description) = description(address, verdict)
+            {
+                log::info!("--tun: {description}");
             }
         }
     }

@@ -3,11 +3,9 @@
 use std::io;
 
 use anabranch_net::system::{Feature, ensure_has};
-use anabranch_terminal::print;
-use anyhow::{Context, bail};
 
-use super::TunOptions;
 use super::address::InnerAddress;
+use super::{DeviceError, TunError, TunOptions};
 
 /// Longest name that the kernel accepts (`IFNAMSIZ` without the final zero).
 const MAX_NAME_BYTES: usize = 15;
@@ -47,30 +45,28 @@ impl Device {
     pub(super) fn open(
         options: &TunOptions,
         addresses: &[InnerAddress],
-    ) -> anyhow::Result<Option<Device>> {
+    ) -> Result<Option<Device>, TunError> {
         let Some(name) = options.name.clone() else {
             return Ok(None);
         };
         ensure_has(Feature::Tun, format_args!("--tun {name}"))?;
         if std::path::Path::new("/sys/class/net").join(&name).exists() {
-            bail!(
-                "--tun {name}: there is an interface of that name already \
-                 (after a crash, `anabranch proxy --clean-up` removes it)"
-            );
+            return Err(TunError::NameTaken { name });
         }
-        let opened = make(&name, options.mtu, addresses);
-        let interface = opened.map_err(|error| match cause(&error) {
-            Some(cause) => anyhow::Error::new(error).context(cause),
-            None => error.into(),
-        });
-        let texts: Vec<_> = addresses.iter().map(InnerAddress::to_string).collect();
-        let texts = texts.join(" and ");
-        let interface = interface.with_context(|| format!("--tun {name} with {texts}"))?;
-        print::note(format_args!(
-            "made the interface {name} with {texts}, MTU {} (--tun)",
-            options.mtu
-        ));
-        Ok(Some(Device { interface, name }))
+        let all: Vec<_> = addresses.iter().map(InnerAddress::to_string).collect();
+        let texts = all.join(" and ");
+        match make(&name, options.mtu, addresses) {
+            Ok(interface) => {
+                let mtu = options.mtu;
+                log::info!("made the interface {name} with {texts}, MTU {mtu} (--tun)");
+                Ok(Some(Device { interface, name }))
+            }
+            Err(error) => Err(TunError::Device {
+                name,
+                addresses: texts,
+                source: error.into(),
+            }),
+        }
     }
 
     /// Keeps the interface when the program ends.
@@ -103,25 +99,24 @@ pub(super) fn is_deleted(_: &io::Error) -> bool {
     false
 }
 
-/// Returns advice about an error, if it is known.
-#[cfg(target_os = "linux")]
-fn cause(error: &io::Error) -> Option<&'static str> {
-    use rustix::io::Errno;
-    let number = error.raw_os_error()?;
-    match Errno::from_raw_os_error(number) {
-        Errno::PERM | Errno::ACCESS => Some("it takes root (CAP_NET_ADMIN)"),
-        Errno::NOENT | Errno::NODEV | Errno::NXIO => Some(
-            "there is no /dev/net/tun: load the kernel's module tun, or let the container use it",
-        ),
-        Errno::BUSY => Some("another program has it"),
-        _ => None,
+impl From<io::Error> for DeviceError {
+    /// Classifies an error by its number.
+    #[cfg(target_os = "linux")]
+    fn from(error: io::Error) -> Self {
+        use rustix::io::Errno;
+        match Errno::from_io_error(&error) {
+            Some(Errno::PERM | Errno::ACCESS) => DeviceError::Permission(error),
+            Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => DeviceError::NoDriver(error),
+            Some(Errno::BUSY) => DeviceError::Busy(error),
+            _ => DeviceError::Other(error),
+        }
     }
-}
 
-/// Returns none: the error itself has the advice.
-#[cfg(not(target_os = "linux"))]
-fn cause(_: &io::Error) -> Option<&'static str> {
-    None
+    /// Keeps the error, which has the advice itself.
+    #[cfg(not(target_os = "linux"))]
+    fn from(error: io::Error) -> Self {
+        DeviceError::Other(error)
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -196,10 +191,14 @@ mod tests {
     #[test]
     fn errors_name_the_remedy() {
         use rustix::io::Errno;
-        let error_text = |errno: Errno| cause(&io::Error::from(errno)).unwrap_or("nothing");
-        assert!(error_text(Errno::PERM).contains("root"));
-        assert!(error_text(Errno::NOENT).contains("/dev/net/tun"));
-        assert!(error_text(Errno::BUSY).contains("another program"));
-        assert_eq!(error_text(Errno::INVAL), "nothing");
+        for (errno, remedy) in [
+            (Errno::PERM, "root"),
+            (Errno::NOENT, "/dev/net/tun"),
+            (Errno::BUSY, "another program"),
+            (Errno::INVAL, "Invalid argument"),
+        ] {
+            let error = DeviceError::from(io::Error::from(errno));
+            assert!(error.to_string().contains(remedy), "{error}");
+        }
     }
 }

@@ -3,11 +3,13 @@
 
 use anabranch_net::system::{Feature, ensure_has};
 
+use super::TunError;
+
 /// Refuses: nothing was changed.
 ///
 /// # Errors
 /// Always.
-pub fn clean_up() -> anyhow::Result<()> {
+pub fn clean_up() -> Result<(), TunError> {
     Ok(ensure_has(Feature::Tun, "--clean-up")?)
 }
 
@@ -19,8 +21,8 @@ pub mod default_route {
     use anabranch_net::system::{Feature, ensure_has};
     use anabranch_terminal::stop::Stop;
 
-    use crate::tun::TunOptions;
     use crate::tun::client::Interface;
+    use crate::tun::{TunError, TunOptions};
 
     /// Options for the machine's routes and name servers.
     #[derive(Clone, Debug, Default)]
@@ -42,7 +44,7 @@ pub mod default_route {
         ///
         /// # Errors
         /// A change is asked for.
-        pub fn prepare(&self) -> anyhow::Result<Prepared> {
+        pub fn prepare(&self) -> Result<Prepared, TunError> {
             if self.is_default_route {
                 ensure_has(Feature::Tun, "--default-route")?;
             }
@@ -58,7 +60,7 @@ pub mod default_route {
             _: Prepared,
             _: Option<&Interface>,
             _: &TunOptions,
-        ) -> anyhow::Result<Option<DefaultRoute>> {
+        ) -> Result<Option<DefaultRoute>, TunError> {
             Ok(None)
         }
     }
@@ -73,7 +75,7 @@ pub mod default_route {
         ///
         /// # Errors
         /// None.
-        pub fn end(self) -> anyhow::Result<()> {
+        pub fn end(self) -> Result<(), TunError> {
             match self {}
         }
     }
@@ -83,9 +85,8 @@ pub mod nat {
     //! A server's forwarding and address translation.
 
     use anabranch_net::system::{Feature, ensure_has};
-    use anyhow::bail;
 
-    use crate::tun::TunOptions;
+    use crate::tun::{HostError, TunError, TunOptions};
 
     /// A server's address translation: there can be none.
     pub enum Nat {}
@@ -95,11 +96,10 @@ pub mod nat {
         ///
         /// # Errors
         /// Always.
-        pub fn set_up(_: &TunOptions) -> anyhow::Result<Nat> {
-            match ensure_has(Feature::Tun, "--nat") {
-                Err(missing) => Err(missing.into()),
-                Ok(()) => bail!("--nat takes Linux"),
-            }
+        pub fn set_up(_: &TunOptions) -> Result<Nat, TunError> {
+            ensure_has(Feature::Tun, "--nat")?;
+            let unsupported = std::io::ErrorKind::Unsupported.into();
+            Err(TunError::Nat(HostError::System(unsupported)))
         }
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::DatagramChannel;
 use anabranch_secure::PublicKey;
-use anabranch_terminal::print;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -14,7 +13,7 @@ use super::device::Device;
 use super::message::{self, Message, Verdict};
 use super::packet;
 use super::routes::{Admission, Routes};
-use super::{IN_ORDER, MAX_PACKET_BYTES, TunOptions};
+use super::{IN_ORDER, MAX_PACKET_BYTES, TunError, TunOptions};
 
 /// Minimum time between notifications of a session without a claim.
 const UNKNOWN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,10 +32,10 @@ impl ServerTun {
     pub fn open(
         options: &TunOptions,
         keys: &[PublicKey],
-    ) -> anyhow::Result<Option<Arc<ServerTun>>> {
+    ) -> Result<Option<Arc<ServerTun>>, TunError> {
         let own = options.addresses(InnerAddress::OF_SERVER)?;
         if let Some(lonely) = own.iter().find(|own| own.other_host(0).is_none()) {
-            anyhow::bail!("--tun-address {lonely}: its network has no room for a proxy");
+            return Err(TunError::NoRoom { address: *lonely });
         }
         let device = Device::open(options, &own)?;
         Ok(device.map(|device| {
@@ -52,7 +51,7 @@ impl ServerTun {
             match self.device.recv(&mut buffer).await {
                 Ok(length) => self.forward(&buffer[..length]),
                 Err(error) => {
-                    print::note(format_args!("--tun {}: {error}", self.device.name));
+                    log::info!("--tun {}: {error}", self.device.name);
                     return;
                 }
             }
@@ -146,11 +145,12 @@ impl Member {
             }
             Admission::Spoofed if !self.is_spoofing_reported => {
                 self.is_spoofing_reported = true;
-                print::note(format_args!(
+                log::info!(
                     "--tun: dropped a packet of {} from {}, which is not its address; further \
                      ones are not reported",
-                    self.peer, ends.from
-                ));
+                    self.peer,
+                    ends.from
+                );
             }
             Admission::Spoofed => {}
         }

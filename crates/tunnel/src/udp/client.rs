@@ -1,11 +1,10 @@
 //! The proxy's end: from applications to the session and back.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_net::{DatagramChannel, listen};
-use anabranch_terminal::print;
-use anyhow::Context;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
@@ -17,6 +16,18 @@ use super::{FlowMeter, MAX_BATCH, Rule, set_up, with_buffer};
 use crate::tun;
 #[cfg(test)]
 use crate::world::datagrams::MemorySocket;
+
+/// Error of a port that could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("--udp {listen}")]
+#[non_exhaustive]
+pub struct PortError {
+    /// Address of the port.
+    pub listen: SocketAddr,
+    /// The system's error.
+    #[source]
+    pub source: io::Error,
+}
 
 /// The open ports, with their rules.
 #[derive(Debug)]
@@ -35,27 +46,14 @@ impl Ports {
     ///
     /// # Errors
     /// One cannot be opened.
-    pub async fn open(rules: &[Rule]) -> anyhow::Result<Ports> {
+    pub async fn open(rules: &[Rule]) -> Result<Ports, PortError> {
         let mut ports = Vec::new();
         for rule in rules {
-            let socket = listen::udp(rule.listen)
-                .and_then(|socket| {
-                    socket.set_nonblocking(true)?;
-                    UdpSocket::from_std(socket)
-                })
-                .with_context(|| format!("--udp {}", rule.listen))?;
-            set_up(&socket);
-            let socket = Port::new(socket).with_context(|| format!("--udp {}", rule.listen))?;
-            print::note(format_args!(
-                "taking datagrams at {} for {} (--udp)",
-                socket.local_addr()?,
-                rule.target
-            ));
-            ports.push(OpenPort {
-                meter: FlowMeter::new(rule.name(), rule.max_rate),
-                rule: rule.clone(),
-                socket,
-            });
+            let port = OpenPort::open(rule).map_err(|source| PortError {
+                listen: rule.listen,
+                source,
+            })?;
+            ports.push(port);
         }
         Ok(Ports(ports))
     }
@@ -66,9 +64,24 @@ impl Ports {
     }
 }
 
-#[cfg(test)]
 impl OpenPort {
+    fn open(rule: &Rule) -> io::Result<OpenPort> {
+        let bound = listen::udp(rule.listen)?;
+        bound.set_nonblocking(true)?;
+        let tokio_socket = UdpSocket::from_std(bound)?;
+        set_up(&tokio_socket);
+        let socket = Port::new(tokio_socket)?;
+        let (local, target) = (socket.local_addr()?, &rule.target);
+        log::info!("taking datagrams at {local} for {target} (--udp)");
+        Ok(OpenPort {
+            meter: FlowMeter::new(rule.name(), rule.max_rate),
+            rule: rule.clone(),
+            socket,
+        })
+    }
+
     /// Returns a port in memory.
+    #[cfg(test)]
     pub(super) fn in_memory(rule: &Rule, socket: MemorySocket) -> Self {
         OpenPort {
             meter: FlowMeter::new(rule.name(), rule.max_rate),
@@ -180,7 +193,7 @@ impl ClientEnd {
             Message::Refused(answer) => {
                 if let Some(port) = self.flows(|flows| flows.refuse(now, flow)) {
                     let rule = &self.ports[port].rule;
-                    print::note(format_args!("--udp to {}: {answer}", rule.target));
+                    log::info!("--udp to {}: {answer}", rule.target);
                 }
             }
             Message::Opening { .. } => {}

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anabranch_terminal::files::installed;
-use anyhow::{Context, bail, ensure};
 
 use super::file_content::FileContent;
+use crate::tun::HostError;
 
 /// An act on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,26 +51,39 @@ impl Act {
     ///
     /// # Errors
     /// The program fails, or the file is another one than expected.
-    pub(super) fn perform(&self) -> anyhow::Result<()> {
+    pub(super) fn perform(&self) -> Result<(), HostError> {
         match self {
             Act::Run {
                 program,
                 arguments,
                 input,
             } => {
-                let line = || format!("{program} {}", arguments.join(" "));
-                let complaint = run(program, arguments, input).with_context(line)?;
-                if let Some(complaint) = complaint {
-                    bail!("{}: {complaint}", line());
+                let complaint = match run(program, arguments, input) {
+                    Ok(complaint) => complaint,
+                    Err(error) => {
+                        return Err(HostError::NotRun {
+                            command: command_line(program, arguments),
+                            source: Box::new(error),
+                        });
+                    }
+                };
+                match complaint {
+                    None => Ok(()),
+                    Some(complaint) => Err(HostError::Failed {
+                        command: command_line(program, arguments),
+                        complaint,
+                    }),
                 }
-                Ok(())
             }
             Act::Replace { path, from, to } => {
                 let current = FileContent::read(path)?;
-                let name = path.display();
-                ensure!(current == *from, "{name} was changed by another program");
-                let written = to.write(path, &current);
-                written.with_context(|| format!("cannot write {name}"))
+                if current != *from {
+                    return Err(HostError::Changed { path: path.clone() });
+                }
+                to.write(path, &current).map_err(|source| HostError::Write {
+                    path: path.clone(),
+                    source,
+                })
             }
         }
     }
@@ -79,7 +92,7 @@ impl Act {
     ///
     /// # Errors
     /// As of [`Act::perform`], if the other change was made.
-    pub(super) fn perform_as_undo(&self) -> anyhow::Result<()> {
+    pub(super) fn perform_as_undo(&self) -> Result<(), HostError> {
         if let Act::Replace { path, to, .. } = self {
             // The parameters of an interface vanish with it.
             let is_gone = path.parent().is_some_and(|folder| !folder.exists());
@@ -88,7 +101,7 @@ impl Act {
             }
         }
         match self.perform() {
-            Err(error) if is_absence(&format!("{error:#}")) => Ok(()),
+            Err(error) if is_absence(&error.with_causes()) => Ok(()),
             performed => performed,
         }
     }
@@ -105,8 +118,13 @@ fn is_absence(complaint: &str) -> bool {
     OF_ABSENCE.iter().any(|part| complaint.contains(part))
 }
 
+/// Returns a program with its arguments, for an error.
+fn command_line(program: &str, arguments: &[String]) -> String {
+    format!("{program} {}", arguments.join(" "))
+}
+
 /// Runs a program. Returns its complaint if it fails. A group of its own keeps Ctrl-C from it.
-fn run(program: &str, arguments: &[String], input: &str) -> anyhow::Result<Option<String>> {
+fn run(program: &str, arguments: &[String], input: &str) -> Result<Option<String>, HostError> {
     let path = find(program)?;
     let mut child = Command::new(path)
         .args(arguments)
@@ -131,7 +149,7 @@ fn run(program: &str, arguments: &[String], input: &str) -> anyhow::Result<Optio
 ///
 /// # Errors
 /// The program is missing.
-pub(super) fn output_of(line: &str) -> anyhow::Result<String> {
+pub(super) fn output_of(line: &str) -> Result<String, HostError> {
     let mut words = line.split_whitespace();
     let path = find(words.next().unwrap_or_default())?;
     let output = Command::new(path).args(words).output()?;
@@ -142,18 +160,14 @@ pub(super) fn output_of(line: &str) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// The program is missing.
-pub(super) fn find(program: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn find(program: &str) -> Result<PathBuf, HostError> {
     let mut usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
         .iter()
         .map(|folder| Path::new(folder).join(program));
     let found = installed(program).or_else(|| usual.find(|path| path.is_file()));
-    let package = match program {
-        "ip" => " (Debian: iproute2)",
-        "nft" => " (Debian: nftables)",
-        "resolvectl" => " (Debian: systemd-resolved)",
-        _ => "",
-    };
-    found.with_context(|| format!("the program {program} is missing{package}"))
+    found.ok_or_else(|| HostError::ProgramMissing {
+        program: program.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -236,7 +250,7 @@ mod tests {
         assert!(text.starts_with("ls /nowhere/at/all: "), "{text}");
         Act::run("ls /nowhere/at/all").perform_as_undo().unwrap();
         let error = Act::run("no-such-program-9 x").perform().unwrap_err();
-        let text = format!("{error:#}");
+        let text = error.with_causes();
         assert!(text.contains("no-such-program-9 is missing"), "{text}");
     }
 }

@@ -3,17 +3,15 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
-use anyhow::{Context, bail};
 
 use super::act::find;
 use super::change::Change;
 use super::record::Record;
 use super::{names, routes};
-use crate::tun::TunOptions;
 use crate::tun::client::Interface;
 use crate::tun::message::OfEach;
+use crate::tun::{HostError, TunError, TunOptions};
 
 /// Options for the machine's routes and name servers.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +29,7 @@ pub struct DefaultRoute {
     servers: Vec<IpAddr>,
     addresses: OfEach<Option<IpAddr>>,
     granted: Arc<OnceLock<OfEach<bool>>>,
-    made: Option<anyhow::Result<()>>,
+    made: Option<Result<(), TunError>>,
 }
 
 /// Record of the changes, before there is an interface; none without `--default-route`.
@@ -42,22 +40,24 @@ impl RouteOptions {
     ///
     /// # Errors
     /// A program or right is missing, or others use the same rules.
-    pub fn prepare(&self) -> anyhow::Result<Prepared> {
+    pub fn prepare(&self) -> Result<Prepared, TunError> {
         if !self.is_default_route {
             return Ok(Prepared(None));
         }
-        let prepare = || {
-            find("ip")?;
-            let record = Record::open("default-route")?;
-            routes::RoutingState::read()?.check()?;
-            if !self.name_servers.is_empty() {
-                names::ResolverState::read()?;
-            }
-            anyhow::Ok(record)
-        };
-        let record = prepare().context("--default-route")?;
+        let record = self.checked_record().map_err(TunError::DefaultRoute)?;
         anabranch_net::mark_sockets(routes::MARK);
         Ok(Prepared(Some(record)))
+    }
+
+    /// Opens the record, and checks that the machine can be changed.
+    fn checked_record(&self) -> Result<Record, HostError> {
+        find("ip")?;
+        let record = Record::open("default-route")?;
+        routes::RoutingState::read()?.check()?;
+        if !self.name_servers.is_empty() {
+            names::ResolverState::read()?;
+        }
+        Ok(record)
     }
 
     /// Returns the changes that lead all traffic to the interface, which outlives a crash: with it,
@@ -70,13 +70,17 @@ impl RouteOptions {
         prepared: Prepared,
         interface: Option<&Interface>,
         tun: &TunOptions,
-    ) -> anyhow::Result<Option<DefaultRoute>> {
+    ) -> Result<Option<DefaultRoute>, TunError> {
         let (Some(mut record), Some(interface), Some(name)) = (prepared.0, interface, &tun.name)
         else {
             return Ok(None);
         };
-        record.expect(Change::Interface { name: name.clone() })?;
-        interface.persist().context("--default-route")?;
+        record
+            .expect(Change::Interface { name: name.clone() })
+            .map_err(TunError::DefaultRoute)?;
+        interface
+            .persist()
+            .map_err(|error| TunError::DefaultRoute(error.into()))?;
         Ok(Some(DefaultRoute {
             record,
             tun: name.clone(),
@@ -95,15 +99,20 @@ impl DefaultRoute {
             return;
         };
         let granted = *granted;
-        let made = self.make(granted).context("--default-route");
+        let made = self.make(granted).map_err(TunError::DefaultRoute);
         if made.is_err() {
             stop.stop();
         }
         self.made = Some(made);
     }
 
-    fn make(&mut self, granted: OfEach<bool>) -> anyhow::Result<()> {
-        let granted = [0, 1].map(|index| self.addresses[index].filter(|_| granted[index]));
+    fn make(&mut self, is_granted: OfEach<bool>) -> Result<(), HostError> {
+        let mut granted = self.addresses;
+        for (address, is_granted) in granted.iter_mut().zip(is_granted) {
+            if !is_granted {
+                *address = None;
+            }
+        }
         let seen = routes::RoutingState::read()?;
         seen.check()?;
         let mut steps = routes::plan(&seen, &self.tun, granted);
@@ -117,10 +126,8 @@ impl DefaultRoute {
             [Some(_), None] => "IPv4 (IPv6 has no route now)",
             _ => "IPv6 (IPv4 has no route now)",
         };
-        print::note(format_args!(
-            "all traffic goes through {}, {kinds} (--default-route)",
-            self.tun
-        ));
+        let tun = &self.tun;
+        log::info!("all traffic goes through {tun}, {kinds} (--default-route)");
         Ok(())
     }
 
@@ -128,14 +135,11 @@ impl DefaultRoute {
     ///
     /// # Errors
     /// The changes could not be made.
-    pub fn end(mut self) -> anyhow::Result<()> {
+    pub fn end(mut self) -> Result<(), TunError> {
         let is_changed = matches!(self.made, Some(Ok(())));
         if self.record.undo() && is_changed {
-            print::note("routes and name servers are as they were (--default-route)");
+            log::info!("routes and name servers are as they were (--default-route)");
         }
-        match self.made.take() {
-            Some(Err(error)) => bail!(error),
-            _ => Ok(()),
-        }
+        self.made.take().unwrap_or(Ok(()))
     }
 }

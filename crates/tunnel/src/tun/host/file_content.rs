@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
+
+use crate::tun::HostError;
 
 /// Content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,18 +23,17 @@ impl FileContent {
     ///
     /// # Errors
     /// The file exists and cannot be read.
-    pub(super) fn read(path: &Path) -> anyhow::Result<FileContent> {
-        let context = || format!("cannot read {}", path.display());
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() => Ok(FileContent::Link(
-                fs::read_link(path).with_context(context)?,
-            )),
-            Ok(_) => Ok(FileContent::Text(
-                fs::read_to_string(path).with_context(context)?,
-            )),
+    pub(super) fn read(path: &Path) -> Result<FileContent, HostError> {
+        let content = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => fs::read_link(path).map(FileContent::Link),
+            Ok(_) => fs::read_to_string(path).map(FileContent::Text),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(FileContent::Absent),
-            Err(error) => Err(error).with_context(context),
-        }
+            Err(error) => Err(error),
+        };
+        content.map_err(|source| HostError::Read {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// Writes a file. One that is a regular file stays the same file: it may be mounted by itself.

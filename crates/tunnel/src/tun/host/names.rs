@@ -8,6 +8,7 @@ use std::path::Path;
 use super::act::{Act, find};
 use super::file_content::FileContent;
 use super::step::Step;
+use crate::tun::HostError;
 
 /// The resolver's file.
 const FILE: &str = "/etc/resolv.conf";
@@ -28,7 +29,7 @@ impl ResolverState {
     ///
     /// # Errors
     /// The file cannot be read, or belongs to systemd-resolved, whose program is missing.
-    pub(super) fn read() -> anyhow::Result<ResolverState> {
+    pub(super) fn read() -> Result<ResolverState, HostError> {
         let face = FileContent::read(Path::new(FILE))?;
         // A link that leads nowhere is a file without servers.
         let text = fs::read_to_string(FILE).unwrap_or_default();

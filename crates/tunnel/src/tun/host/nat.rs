@@ -3,16 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anabranch_terminal::print;
-use anyhow::{Context, ensure};
-
 use super::act::{Act, find};
 use super::change::Change;
 use super::file_content::FileContent;
 use super::record::Record;
 use super::step::Step;
-use crate::tun::TunOptions;
 use crate::tun::address::InnerAddress;
+use crate::tun::{HostError, TunError, TunOptions};
 
 const FORWARD_IPV4: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARD_IPV6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
@@ -32,46 +29,49 @@ impl Nat {
     ///
     /// # Errors
     /// A program or right is missing, or a command fails.
-    pub fn set_up(options: &TunOptions) -> anyhow::Result<Nat> {
+    pub fn set_up(options: &TunOptions) -> Result<Nat, TunError> {
         let own = options.addresses(InnerAddress::OF_SERVER)?;
         let tun = options.name.as_deref().unwrap_or_default();
-        ensure!(
-            tun.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)),
-            "--nat: the interface's name {tun:?} may have letters, digits, '.', '_' and '-' only"
-        );
-        let set_up = || {
-            find("nft")?;
-            let mut record = Record::open(&format!("nat-{tun}"))?;
-            let has_ipv6 = own.iter().any(|own| !own.is_ipv4());
-            record.apply(&plan(&parameters(has_ipv6)?, tun, &own))?;
-            anyhow::Ok(record)
-        };
-        let record = set_up().context("--nat")?;
-        print::note(format_args!(
-            "packets of {tun} leave by this machine's addresses (--nat)"
-        ));
+        let is_plain = tun
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        if !is_plain {
+            return Err(TunError::NatName {
+                name: tun.to_owned(),
+            });
+        }
+        let record = changed(tun, &own).map_err(TunError::Nat)?;
+        log::info!("packets of {tun} leave by this machine's addresses (--nat)");
         Ok(Nat { _record: record })
     }
 }
 
+/// Makes the changes for the networks of the interface `tun`. Returns their record.
+fn changed(tun: &str, own: &[InnerAddress]) -> Result<Record, HostError> {
+    find("nft")?;
+    let mut record = Record::open(&format!("nat-{tun}"))?;
+    let has_ipv6 = own.iter().any(|own| !own.is_ipv4());
+    record.apply(&plan(&parameters(has_ipv6)?, tun, own))?;
+    Ok(record)
+}
+
 /// Reads the parameters that forwarding depends on.
-fn parameters(has_ipv6: bool) -> anyhow::Result<Parameters> {
+fn parameters(has_ipv6: bool) -> Result<Parameters, HostError> {
     let mut paths = vec![PathBuf::from(FORWARD_IPV4)];
     if has_ipv6 {
         let interfaces = fs::read_dir(CONF_IPV6)
-            .context("this machine has no IPv6")?
+            .map_err(HostError::NoIpv6)?
             .flatten();
-        let interfaces = interfaces.filter(|entry| entry.file_name() != "all");
-        paths.extend(interfaces.map(|entry| entry.path().join("accept_ra")));
+        for interface in interfaces.filter(|entry| entry.file_name() != "all") {
+            paths.push(interface.path().join("accept_ra"));
+        }
         paths.push(PathBuf::from(FORWARD_IPV6));
     }
     paths
         .into_iter()
-        .map(|path| {
-            let value = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            Ok((path, value.trim().to_owned()))
+        .map(|path| match fs::read_to_string(&path) {
+            Ok(value) => Ok((path, value.trim().to_owned())),
+            Err(source) => Err(HostError::Read { path, source }),
         })
         .collect()
 }

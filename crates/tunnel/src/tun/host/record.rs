@@ -1,18 +1,17 @@
 //! Changes, which a file keeps for the case that this program cannot undo them.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_terminal::files::make_private_folder;
-use anabranch_terminal::print;
-use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
 use super::change::Change;
 use super::step::Step;
+use crate::tun::{HostError, TunError};
 
 /// Folder of the records. A restart of the machine empties it, and undoes all changes.
 const FOLDER: &str = "/run/anabranch";
@@ -31,43 +30,25 @@ impl Record {
     ///
     /// # Errors
     /// A running program has it, or the folder cannot be written.
-    pub(super) fn open(name: &str) -> anyhow::Result<Record> {
+    pub(super) fn open(name: &str) -> Result<Record, HostError> {
         let file_name = format!("{}-{name}.json", namespace()?);
         Record::open_in(Path::new(FOLDER), &file_name)
     }
 
-    fn open_in(folder: &Path, file_name: &str) -> anyhow::Result<Record> {
+    fn open_in(folder: &Path, file_name: &str) -> Result<Record, HostError> {
         let path = folder.join(file_name);
-        let context = || format!("it takes root: cannot write {}", path.display());
-        make_private_folder(folder).with_context(context)?;
+        make_private_folder(folder).map_err(|error| cannot_open(&path, error))?;
         check_owner(folder, &fs::symlink_metadata(folder)?)?;
-        let mut file = loop {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false);
-            options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
-            let file = options.mode(0o600).open(&path).with_context(context)?;
-            check_owner(&path, &file.metadata()?)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    bail!("a running program has made these changes already")
-                }
-                Err(TryLockError::Error(error)) => return Err(error).with_context(context),
-            }
-            // Its last owner may have removed it before it was locked.
-            let inode = file.metadata()?.ino();
-            if fs::metadata(&path).is_ok_and(|found| found.ino() == inode) {
-                break file;
-            }
-        };
+        let mut file = locked(&path)?;
         let mut text = String::new();
-        file.read_to_string(&mut text).with_context(context)?;
+        file.read_to_string(&mut text)
+            .map_err(|error| cannot_open(&path, error))?;
         let changes = if text.is_empty() {
             Vec::new()
         } else {
-            serde_json::from_str(&text).with_context(|| {
-                let path = path.display();
-                format!("{path} is damaged: remove it, and the changes that it lists")
+            serde_json::from_str(&text).map_err(|source| HostError::RecordDamaged {
+                path: path.clone(),
+                source,
             })?
         };
         let mut record = Record {
@@ -76,7 +57,7 @@ impl Record {
             changes,
         };
         if record.undo() {
-            print::warn("undid the changes of routes, names and forwarding of an earlier run");
+            log::warn!("undid the changes of routes, names and forwarding of an earlier run");
         }
         Ok(record)
     }
@@ -85,12 +66,11 @@ impl Record {
     ///
     /// # Errors
     /// One of them fails, or the record cannot be written.
-    pub(super) fn apply(&mut self, steps: &[Step]) -> anyhow::Result<()> {
+    pub(super) fn apply(&mut self, steps: &[Step]) -> Result<(), HostError> {
         // The last change is undone first.
         let changes = steps.iter().rev().filter_map(|step| step.change.clone());
         self.changes = changes.chain(self.changes.drain(..)).collect();
-        let written = self.write();
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.write()?;
         for step in steps {
             if let Err(error) = step.act.perform() {
                 self.undo();
@@ -104,18 +84,23 @@ impl Record {
     ///
     /// # Errors
     /// The record cannot be written.
-    pub(super) fn expect(&mut self, change: Change) -> anyhow::Result<()> {
+    pub(super) fn expect(&mut self, change: Change) -> Result<(), HostError> {
         self.changes.insert(0, change);
-        let written = self.write();
-        written.with_context(|| format!("cannot write {}", self.path.display()))
+        self.write()
     }
 
-    fn write(&mut self) -> anyhow::Result<()> {
+    fn write(&mut self) -> Result<(), HostError> {
+        self.write_all().map_err(|source| HostError::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    fn write_all(&mut self) -> io::Result<()> {
         let text = serde_json::to_vec(&self.changes)?;
         self.file.set_len(0)?;
         self.file.rewind()?;
-        self.file.write_all(&text)?;
-        Ok(())
+        self.file.write_all(&text)
     }
 
     /// Undoes all changes. Returns whether there were any.
@@ -123,11 +108,11 @@ impl Record {
         let changes = core::mem::take(&mut self.changes);
         for change in &changes {
             if let Err(error) = change.undoing().perform_as_undo() {
-                print::warn(format_args!("not undone: {error:#}"));
+                log::warn!("not undone: {}", error.with_causes());
             }
         }
         if let Err(error) = self.file.set_len(0) {
-            print::warn(format_args!("{}: {error}", self.path.display()));
+            log::warn!("{}: {error}", self.path.display());
         }
         !changes.is_empty()
     }
@@ -140,29 +125,57 @@ impl Drop for Record {
     }
 }
 
+/// Opens the file of a record, and locks it.
+///
+/// # Errors
+/// A running program has it, or this user may not open it.
+fn locked(path: &Path) -> Result<File, HostError> {
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let opened = options.mode(0o600).open(path);
+        let file = opened.map_err(|error| cannot_open(path, error))?;
+        check_owner(path, &file.metadata()?)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(HostError::RecordInUse),
+            Err(TryLockError::Error(error)) => return Err(cannot_open(path, error)),
+        }
+        // Its last owner may have removed it before it was locked.
+        let inode = file.metadata()?.ino();
+        if fs::metadata(path).is_ok_and(|found| found.ino() == inode) {
+            return Ok(file);
+        }
+    }
+}
+
+fn cannot_open(path: &Path, source: io::Error) -> HostError {
+    HostError::OpenRecord {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 /// Checks that a record, or the folder of records, is this user's alone.
 ///
 /// # Errors
 /// Another user owns it, or may write it.
-fn check_owner(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+fn check_owner(path: &Path, found: &Metadata) -> Result<(), HostError> {
     let (own, owner) = (geteuid().as_raw(), found.uid());
-    let shown = path.display();
-    ensure!(
-        owner == own,
-        "{shown} belongs to user {owner}, and this program runs as user {own}: changes of a \
-         service are undone by its next start (`systemctl start`); to drop them, undo the \
-         changes that the file lists and remove it"
-    );
-    ensure!(
-        found.mode() & 0o022 == 0,
-        "other users may write {shown}: run `chmod go-w {shown}` if its content is yours"
-    );
-    Ok(())
+    let path = path.to_owned();
+    if owner != own {
+        Err(HostError::RecordOwner { path, owner, own })
+    } else if found.mode() & 0o022 != 0 {
+        Err(HostError::RecordShared { path })
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the number of the program's network namespace: changes belong to it alone.
-fn namespace() -> anyhow::Result<u64> {
-    let found = fs::metadata("/proc/self/ns/net").context("it takes Linux")?;
+fn namespace() -> Result<u64, HostError> {
+    let found = fs::metadata("/proc/self/ns/net").map_err(HostError::Namespace)?;
     Ok(found.ino())
 }
 
@@ -170,17 +183,20 @@ fn namespace() -> anyhow::Result<u64> {
 ///
 /// # Errors
 /// The changes are those of a running program, or cannot be read.
-pub fn clean_up() -> anyhow::Result<()> {
-    clean_up_in(Path::new(FOLDER), &format!("{}-", namespace()?))
+pub fn clean_up() -> Result<(), TunError> {
+    let namespace = namespace().map_err(TunError::CleanUp)?;
+    clean_up_in(Path::new(FOLDER), &format!("{namespace}-"))
 }
 
-fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
+fn clean_up_in(folder: &Path, prefix: &str) -> Result<(), TunError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries.flatten().collect(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => {
-            return Err(error)
-                .with_context(|| format!("it takes root: cannot read {}", folder.display()));
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(source) => {
+            return Err(TunError::CleanUp(HostError::ReadRecords {
+                path: folder.to_owned(),
+                source,
+            }));
         }
     };
     let names: Vec<_> = entries
@@ -189,11 +205,13 @@ fn clean_up_in(folder: &Path, prefix: &str) -> anyhow::Result<()> {
         .filter(|name| name.starts_with(prefix))
         .collect();
     if names.is_empty() {
-        print::note("nothing is left to undo");
+        log::info!("nothing is left to undo");
     }
     for name in names {
-        let opened = Record::open_in(folder, &name);
-        opened.with_context(|| format!("--clean-up of {name}"))?;
+        if let Err(source) = Record::open_in(folder, &name) {
+            let record = name;
+            return Err(TunError::CleanUpOf { record, source });
+        }
     }
     Ok(())
 }
@@ -270,6 +288,18 @@ mod tests {
         assert!(error.to_string().contains("1-a.json is damaged"), "{error}");
     }
 
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Returns the reason why the record in a folder is left alone.
+    fn refusal(folder: &Path) -> HostError {
+        match clean_up_in(folder, "1-") {
+            Err(TunError::CleanUpOf { source, .. }) => source,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn records_that_others_may_write_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
@@ -279,27 +309,27 @@ mod tests {
         fs::write(&file, "new").unwrap();
         let change = step(&file).change.unwrap();
         fs::write(&record, serde_json::to_vec(&[change]).unwrap()).unwrap();
-        let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
-        let refusal = |part: &str| {
-            let error = clean_up_in(&state, "1-").unwrap_err();
-            assert!(format!("{error:#}").contains(part), "{error:#}");
+        for (folder_mode, record_mode) in [(0o777, 0o600), (0o700, 0o666)] {
+            set_mode(&state, folder_mode);
+            set_mode(&record, record_mode);
+            let refusal = refusal(&state);
+            assert!(
+                matches!(refusal, HostError::RecordShared { .. }),
+                "{refusal}"
+            );
             assert_eq!(text(&file), "new");
-        };
-        mode(&state, 0o777).unwrap();
-        refusal("may write");
-        mode(&state, 0o700).unwrap();
-        mode(&record, 0o666).unwrap();
-        refusal("may write");
+        }
+        set_mode(&record, 0o600);
         // Only the superuser can give files away.
         if geteuid().is_root() {
             for path in [&record, &state] {
-                mode(&record, 0o600).unwrap();
                 std::os::unix::fs::chown(path, Some(65_534), None).unwrap();
-                refusal("belongs to user 65534");
+                let refusal = refusal(&state).to_string();
+                assert!(refusal.contains("belongs to user 65534"), "{refusal}");
+                assert_eq!(text(&file), "new");
                 std::os::unix::fs::chown(path, Some(0), None).unwrap();
             }
         }
-        mode(&record, 0o600).unwrap();
         let link = state.join("1-b.json");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert!(Record::open_in(&state, "1-b.json").is_err());

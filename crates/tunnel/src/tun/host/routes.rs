@@ -18,11 +18,10 @@
 
 use std::net::IpAddr;
 
-use anyhow::ensure;
-
 use super::act::{Act, output_of};
 use super::change::{Change, Family};
 use super::step::Step;
+use crate::tun::HostError;
 use crate::tun::message::OfEach;
 
 /// Mark of the paths' sockets: "Anab".
@@ -48,15 +47,11 @@ impl RoutingState {
     ///
     /// # Errors
     /// The program `ip` is missing.
-    pub(super) fn read() -> anyhow::Result<RoutingState> {
+    pub(super) fn read() -> Result<RoutingState, HostError> {
         let has_ipv6 = std::path::Path::new("/proc/net/if_inet6").exists();
-        let both = |what: &str| {
-            let ipv4 = output_of(&format!("ip -4 {what}"))?;
-            anyhow::Ok(ipv4 + &output_of(&format!("ip -6 {what}"))?)
-        };
         Ok(RoutingState {
-            rules: both("rule show")?,
-            table: both(&format!("route show table {TABLE}"))?,
+            rules: of_both_families("rule show")?,
+            table: of_both_families(&format!("route show table {TABLE}"))?,
             has_ipv6,
         })
     }
@@ -65,24 +60,33 @@ impl RoutingState {
     ///
     /// # Errors
     /// They are not.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        let priority = |line: &str| line.split(':').next()?.parse::<u32>().ok();
-        let is_ours = |line: &str| {
-            priority(line).is_some_and(|number| (FIRST_PRIORITY..=TABLE).contains(&number))
-        };
-        let taken = self.rules.lines().find(|line| is_ours(line));
-        ensure!(
-            taken.is_none(),
-            "another program has a rule in the range {FIRST_PRIORITY} to {TABLE}: {} \
-             (see `ip rule`)",
-            taken.unwrap_or_default().replace('\t', " ")
-        );
-        ensure!(
-            self.table.trim().is_empty(),
-            "another program has routes in table {TABLE} (see `ip route show table {TABLE}`)"
-        );
-        Ok(())
+    pub(super) fn check(&self) -> Result<(), HostError> {
+        if let Some(taken) = self.rules.lines().find(|line| has_our_priority(line)) {
+            Err(HostError::RuleTaken {
+                first: FIRST_PRIORITY,
+                last: TABLE,
+                rule: taken.replace('\t', " "),
+            })
+        } else if !self.table.trim().is_empty() {
+            Err(HostError::TableTaken { table: TABLE })
+        } else {
+            Ok(())
+        }
     }
+}
+
+/// Returns the output of `ip` for IPv4, and then for IPv6.
+fn of_both_families(what: &str) -> Result<String, HostError> {
+    let ipv4 = output_of(&format!("ip -4 {what}"))?;
+    Ok(ipv4 + &output_of(&format!("ip -6 {what}"))?)
+}
+
+/// Returns whether a line of `ip rule show` has one of our priorities.
+fn has_our_priority(line: &str) -> bool {
+    let priority = line.split(':').next().unwrap_or_default();
+    priority
+        .parse()
+        .is_ok_and(|number: u32| (FIRST_PRIORITY..=TABLE).contains(&number))
 }
 
 /// Returns the changes by which packets enter the interface `tun`, by the addresses of it that the
@@ -172,22 +176,39 @@ mod tests {
     use super::*;
 
     fn lines(steps: &[Step]) -> Vec<(String, String)> {
-        let line = |act: &Act| match act {
+        steps
+            .iter()
+            .map(|step| {
+                let undoing = step.change.as_ref().unwrap().undoing();
+                (line(&step.act), line(&undoing))
+            })
+            .collect()
+    }
+
+    fn line(act: &Act) -> String {
+        match act {
             Act::Run {
                 program, arguments, ..
             } => format!("{program} {}", arguments.join(" ")),
             other => panic!("{other:?}"),
-        };
-        let undo = |step: &Step| step.change.as_ref().unwrap().undoing();
-        steps
-            .iter()
-            .map(|step| (line(&step.act), line(&undo(step))))
-            .collect()
+        }
+    }
+
+    /// Returns the place of the first command that begins with `line`.
+    fn place(planned: &[(String, String)], line: &str) -> Option<usize> {
+        planned.iter().position(|(act, _)| act.starts_with(line))
     }
 
     fn seen(has_ipv6: bool) -> RoutingState {
         RoutingState {
             has_ipv6,
+            ..RoutingState::default()
+        }
+    }
+
+    fn with_rules(rules: &str) -> RoutingState {
+        RoutingState {
+            rules: rules.to_owned(),
             ..RoutingState::default()
         }
     }
@@ -238,13 +259,17 @@ mod tests {
             (v6, "-4", "-6"),
         ] {
             let planned = lines(&plan(&seen(true), "ab0", addresses));
-            let has = |line: &str| planned.iter().any(|(act, _)| act.starts_with(line));
-            assert!(has(&format!(
-                "ip {lost} route add unreachable default table"
-            )));
-            assert!(has(&format!("ip {carried} route add default dev ab0 src")));
-            assert!(!has(&format!("ip {lost} rule add pref 7093")));
-            assert!(has(&format!("ip {carried} rule add pref 7093")));
+            for (line, is_planned) in [
+                (
+                    format!("ip {lost} route add unreachable default table"),
+                    true,
+                ),
+                (format!("ip {carried} route add default dev ab0 src"), true),
+                (format!("ip {lost} rule add pref 7093"), false),
+                (format!("ip {carried} rule add pref 7093"), true),
+            ] {
+                assert_eq!(place(&planned, &line).is_some(), is_planned, "{line}");
+            }
         }
     }
 
@@ -275,31 +300,24 @@ mod tests {
         let v6 = Some("fd99::2".parse().unwrap());
         let planned = lines(&plan(&seen(true), "ab0", [Some([10, 99, 0, 2].into()), v6]));
         for kind in ["-4", "-6"] {
-            let at = |part: &str| {
-                let line = format!("ip {kind} rule add {part}");
-                planned.iter().position(|(act, _)| act.starts_with(&line))
-            };
-            let (end, own) = (
-                at("pref 7099 nop").unwrap(),
-                at("pref 7090 fwmark").unwrap(),
-            );
-            assert!(end < own && own < at("pref 7092").unwrap());
-            assert!(own < at("pref 7093").unwrap() && own < at("pref 7094").unwrap());
+            let [end, own, main, from_ours, without_source] =
+                ["7099 nop", "7090 fwmark", "7092", "7093", "7094"].map(|part| {
+                    place(&planned, &format!("ip {kind} rule add pref {part}")).unwrap()
+                });
+            assert!(end < own && own < main);
+            assert!(own < from_ours && own < without_source);
         }
     }
 
     #[test]
     fn tables_and_priorities_of_others_are_respected() {
-        let rules = |rules: &str| RoutingState {
-            rules: rules.to_owned(),
-            ..RoutingState::default()
-        };
         let usual = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n";
-        rules(usual).check().unwrap();
-        rules("7089:\tfrom all lookup 5\n7100:\tfrom all lookup 5\n")
+        with_rules(usual).check().unwrap();
+        with_rules("7089:\tfrom all lookup 5\n7100:\tfrom all lookup 5\n")
             .check()
             .unwrap();
-        let error = rules("7092:\tfrom all lookup 5\n").check().unwrap_err();
+        let taken = with_rules("7092:\tfrom all lookup 5\n");
+        let error = taken.check().unwrap_err();
         assert!(
             error.to_string().contains("7092: from all lookup 5"),
             "{error}"
