@@ -58,6 +58,7 @@ mod tunnel_arguments;
 mod usage;
 #[cfg(any(feature = "demo", feature = "top"))]
 mod view;
+mod worker;
 
 use std::env;
 use std::process::ExitCode;

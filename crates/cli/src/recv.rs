@@ -14,6 +14,7 @@ mod pairing;
 mod phones;
 mod plan;
 mod receivers;
+mod receiving;
 mod reload;
 mod return_paths;
 mod senders;
@@ -25,9 +26,8 @@ mod streams_in_use;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use anabranch_mpegts_io::{Input, PARAMETERS, Rotation};
 use anabranch_net::{Clock, Receiver, Reception, Receptions};
@@ -36,6 +36,7 @@ use anabranch_observe::service;
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::Turns;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, ensure};
@@ -50,6 +51,7 @@ use crate::pairing::desk::Desk;
 use crate::refusals::RefusalLines;
 use crate::slowness;
 use crate::system;
+use crate::worker::Worker;
 use allowance::{Allowances, Share};
 use by_relay::ByRelay;
 use control::Controlled;
@@ -60,6 +62,7 @@ use joining::Joining;
 use listen::{Carrier, Listen, OtherSource};
 use outputs::Outputs;
 pub(crate) use phones::{KeptPhones, Phone, PhoneAddress, PlacedPhone, passphrase_path};
+use receiving::Receiving;
 use reload::Reloads;
 use return_paths::{ReturnArguments, ReturnPaths};
 use steering::Steering;
@@ -68,8 +71,6 @@ use stream_counters::{AllCounters, StreamCounters, snapshots};
 use stream_settings::StreamSettings;
 use streams_in_use::StreamsInUse;
 
-/// Longest wait of the main thread for a session.
-const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// Interval between two checks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -309,10 +310,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 type Over = (StreamName, Option<Outcome>);
 
 /// A stream's thread, and the channel to it.
-struct Worker {
+struct StreamWorker {
     sessions: mpsc::Sender<(StreamName, Share, Steering, Reception)>,
     outputs: Outputs,
-    thread: JoinHandle<()>,
+    thread: Worker,
 }
 
 /// A stream by another protocol.
@@ -321,7 +322,7 @@ struct OtherStream {
     outputs: Outputs,
     /// Ends this stream alone.
     stop: Stop,
-    thread: JoinHandle<()>,
+    thread: Worker,
 }
 
 /// All streams, as the main thread sees them.
@@ -338,7 +339,7 @@ struct ReceivedStreams<'a> {
     rotation: Option<Rotation>,
     settings: StreamSettings,
     /// Threads by stream name. If outputs are shared, all streams have one thread.
-    streams: BTreeMap<Option<StreamName>, Worker>,
+    streams: BTreeMap<Option<StreamName>, StreamWorker>,
     /// The streams by other protocols.
     others: Vec<OtherStream>,
     all_counters: AllCounters,
@@ -397,10 +398,9 @@ impl ReceivedStreams<'_> {
         self.all_counters.add(Arc::clone(&counters));
         let carrier = Carrier::new(name.clone(), settings, counters);
         let results = self.results.0.clone();
-        let thread = std::thread::Builder::new().name("stream".to_owned());
         let (name, its_outputs) = (name.clone(), outputs.clone());
         let (its_stop, all_stop) = (stop.clone(), self.settings.stop.clone());
-        let thread = thread.spawn(move || {
+        let thread = Worker::spawn("stream", move || {
             let outcome = carrier.run(opened, &its_outputs);
             // A stream that its owner has taken away does not end the program.
             let is_removed = its_stop.is_stopped() && !all_stop.is_stopped();
@@ -432,51 +432,30 @@ impl ReceivedStreams<'_> {
         let its_outputs = outputs.clone();
         let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Steering, Reception)>();
         let (settings, results) = (self.settings.clone(), self.results.0.clone());
-        let thread = std::thread::Builder::new()
-            .name("stream".to_owned())
-            .spawn(move || {
-                for (name, share, steering, reception) in receptions {
-                    let place = name.clone();
-                    let session =
-                        Session::new(name, share, &reception, &its_outputs, steering, &settings);
-                    // The main thread ends last.
-                    let _ = results.send((place, session.run()));
-                }
-            });
-        let thread = thread.context("cannot start a thread")?;
-        let worker = Worker {
+        let thread = Worker::spawn("stream", move || {
+            for (name, share, steering, reception) in receptions {
+                let place = name.clone();
+                let session =
+                    Session::new(name, share, &reception, &its_outputs, steering, &settings);
+                // The main thread ends last.
+                let _ = results.send((place, session.run()));
+            }
+        });
+        let worker = StreamWorker {
             sessions,
             outputs,
-            thread,
+            thread: thread.context("cannot start a thread")?,
         };
         self.streams.insert(owner, worker);
         Ok(())
     }
 
     fn run(&mut self, receptions: Option<&Receptions>) -> anyhow::Result<()> {
-        loop {
-            match receptions.map(|receptions| receptions.recv_timeout(POLL_INTERVAL)) {
-                Some(Ok(reception)) => self.take(reception),
-                Some(Err(RecvTimeoutError::Timeout)) => {}
-                Some(Err(RecvTimeoutError::Disconnected)) => break,
-                None if self.settings.stop.is_stopped() => break,
-                None => {
-                    let StreamSettings { clock, stop, .. } = &self.settings;
-                    stop.wait_until(clock, clock.now() + Duration::from_std(POLL_INTERVAL));
-                }
-            }
-            let is_last = self.take_results();
-            if self.settings.stop.is_stopped() {
-                if self.open_count == 0 && self.worst.is_none() && !is_last {
-                    print::note("stopped; no session is open");
-                }
-                self.others.iter().for_each(|other| other.stop.stop());
-                self.receiver.inspect(|receiver| receiver.close());
-            } else if is_last {
-                break;
-            }
-            self.look();
+        Receiving {
+            streams: self,
+            receptions,
         }
+        .run_turns();
         self.finish()
     }
 

@@ -1,6 +1,8 @@
 //! The return feed: video from the receiver to the sender's output.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use core::ops::ControlFlow;
+use core::time::Duration as StdDuration;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use anabranch_core::ReceivedFrame;
@@ -8,14 +10,13 @@ use anabranch_mpegts_io::{Output, OutputEvent, OutputName, Playout, RetriedOutpu
 use anabranch_net::Clock;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::{Turns, Wake, time_to};
 use anabranch_units::Duration;
 use anabranch_video::player::JitterBuffer;
 use anyhow::Context;
 
 /// Maximum number of frames that wait for the output; further frames are dropped.
 const MAX_WAITING: usize = 1_024;
-/// Time between the thread's checks for the end.
-const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Writer of a return feed in a separate thread, so that a slow viewer delays nothing.
 #[derive(Debug)]
@@ -37,28 +38,24 @@ impl ReturnFeed {
         clock: Clock,
         stop: Stop,
     ) -> anyhow::Result<Self> {
-        let mut output = RetriedOutput::new(Output::open(name, None, &clock, &stop)?);
-        let name = name.to_string();
+        let output = RetriedOutput::new(Output::open(name, None, &clock, &stop)?);
         let (frames, queue) = sync_channel(MAX_WAITING);
         let buffer = latency.map_or(JitterBuffer::Off, JitterBuffer::Fixed);
         let playout = Playout::new(buffer, output.is_watched(), clock.now());
+        let mut writing = Writing {
+            queue,
+            playout,
+            output,
+            name: name.to_string(),
+            clock,
+            stop,
+        };
         let writer = std::thread::Builder::new()
             .name("return".to_owned())
             .spawn(move || {
-                let written = write(
-                    &queue,
-                    playout,
-                    &mut output,
-                    &clock,
-                    &stop,
-                    |event| match event {
-                        OutputEvent::Failed { .. } => print::warn(event),
-                        OutputEvent::Resumed { .. } => {
-                            print::note(format_args!("output {name} {event}"))
-                        }
-                    },
-                );
-                written.unwrap_or_else(|error| print::warn(format_args!("{error:#}")));
+                if let Err(error) = writing.run_turns() {
+                    print::warn(format_args!("{error:#}"));
+                }
             });
         Ok(ReturnFeed {
             frames: Some(frames),
@@ -81,29 +78,47 @@ impl Drop for ReturnFeed {
     }
 }
 
-fn write(
-    queue: &Receiver<ReceivedFrame>,
-    mut playout: Playout,
-    output: &mut RetriedOutput,
-    clock: &Clock,
-    stop: &Stop,
-    report: impl Fn(OutputEvent),
-) -> anyhow::Result<()> {
-    loop {
-        let due = playout.next_at();
-        let patience = due.map_or(POLL_INTERVAL, |at| {
-            at.saturating_since(clock.now()).to_std()
-        });
-        match queue.recv_timeout(patience.min(POLL_INTERVAL)) {
-            Ok(frame) => playout.push(clock.now(), frame),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+/// The writer's work, until the queue ends.
+struct Writing {
+    queue: Receiver<ReceivedFrame>,
+    playout: Playout,
+    output: RetriedOutput,
+    name: String,
+    clock: Clock,
+    stop: Stop,
+}
+
+impl Turns for Writing {
+    type Event = ReceivedFrame;
+    type Outcome = anyhow::Result<()>;
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<ReceivedFrame> {
+        self.queue.recv_timeout(patience).into()
+    }
+
+    /// Returns the time until the next bytes are due. Otherwise a frame or the end of the queue
+    /// wakes the thread.
+    fn patience(&self) -> StdDuration {
+        let due = self.playout.next_at();
+        due.map_or(StdDuration::MAX, |at| time_to(at, &self.clock))
+    }
+
+    fn turn(&mut self, wake: Wake<ReceivedFrame>) -> ControlFlow<Self::Outcome> {
+        match wake {
+            Wake::Event(frame) => self.playout.push(self.clock.now(), frame),
+            Wake::Timeout => {}
+            Wake::Closed => return ControlFlow::Break(Ok(())),
         }
-        while let Some(piece) = playout.pop(clock.now()) {
-            output
-                .write(&piece, clock, stop)?
-                .into_iter()
-                .for_each(&report);
+        while let Some(piece) = self.playout.pop(self.clock.now()) {
+            match self.output.write(&piece, &self.clock, &self.stop) {
+                Ok(None) => {}
+                Ok(Some(event @ OutputEvent::Failed { .. })) => print::warn(event),
+                Ok(Some(event @ OutputEvent::Resumed { .. })) => {
+                    print::note(format_args!("output {} {event}", self.name));
+                }
+                Err(error) => return ControlFlow::Break(Err(error)),
+            }
         }
+        ControlFlow::Continue(())
     }
 }

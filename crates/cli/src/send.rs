@@ -4,19 +4,21 @@ mod control;
 mod feeder;
 mod outbox;
 mod path_manager;
+mod snapshots;
 pub(crate) mod srtla;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 
 use anabranch_controllers::by_name;
 use anabranch_core::{MediaConfig, PathId, SourceLimits};
 use anabranch_mpegts_io::{Input, InputName, OutputName, PARAMETERS, Wanted};
 use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, Sender, Snapshot};
 use anabranch_observe::service;
-use anabranch_observe::{Observation, StandardOutput, StreamEvent, StreamSnapshot};
+use anabranch_observe::{Observation, StandardOutput, StreamEvent};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::exit::Failure;
@@ -29,7 +31,7 @@ use crate::config::Reload;
 use crate::delivery::Delivery;
 use crate::end::End;
 use crate::keygen::{discreet, ensure_other, read_key, read_or_make_key};
-use crate::latency::{Latency, describe_latency};
+use crate::latency::Latency;
 use crate::message;
 use crate::observe_arguments::ObserveArguments;
 use crate::outages::Outages;
@@ -45,10 +47,8 @@ use crate::target::EncoderArguments;
 use control::{Remote, TargetRange};
 use feeder::{Feeder, longest_growth};
 use outbox::Outbox;
-use path_manager::{PathManager, SharedNames};
-
-/// Interval at which the main thread interrupts its wait for events.
-const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+use path_manager::PathManager;
+use snapshots::snapshots;
 
 /// Name of the stream in statistics and events.
 const STREAM: &str = "video";
@@ -309,30 +309,6 @@ impl Arguments {
     }
 }
 
-/// Returns a reader of the sender for observers, as long as the sender exists.
-fn snapshots(
-    sender: &Arc<Sender>,
-    names: SharedNames,
-) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
-    let sender = Arc::downgrade(sender);
-    move || {
-        sender
-            .upgrade()
-            .map(|sender| {
-                let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
-                StreamSnapshot {
-                    name: STREAM.to_owned(),
-                    path_names,
-                    snapshot,
-                    foreign: None,
-                    flows: Vec::new(),
-                }
-            })
-            .into_iter()
-            .collect()
-    }
-}
-
 struct Session<'a> {
     messages: Option<Receiver<String>>,
     outbox: Arc<Outbox>,
@@ -454,32 +430,6 @@ impl Session<'_> {
         seen
     }
 
-    /// Waits for the session. Returns the reason if there is none.
-    fn wait_connected(&mut self) -> Option<Ended> {
-        loop {
-            let (now, names) = (self.clock.now(), self.path_manager.shown_names());
-            let problems = self.path_watch.without_answer(now, names);
-            self.report_problems(&problems);
-            service::turn(self.clock.now(), self.stop.is_stopped());
-            self.tend_paths(self.clock.now());
-            match self.events.recv_timeout(POLL_INTERVAL) {
-                Ok(Event::Connected { peer, .. }) => {
-                    let latency = describe_latency(self.sender.snapshot().latency);
-                    print::note(format_args!("connected to {peer}{latency}"));
-                    return None;
-                }
-                Ok(Event::Ended(ended)) => return Some(ended),
-                Ok(event) => {
-                    self.path_watch.on_event(&event);
-                    self.print_event(&event);
-                }
-                Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.sender.close(),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Some(Ended::Closed),
-            }
-        }
-    }
-
     fn tend_paths(&mut self, now: Instant) {
         self.follow_orders();
         let replaced = self.path_manager.tend(now, self.sender, &self.observation);
@@ -535,55 +485,6 @@ impl Session<'_> {
             && let Some(line) = self.messages.iter().find_map(|lines| lines.try_recv().ok())
         {
             self.outbox.push(message::frame(&line, now), self.sender);
-        }
-    }
-
-    /// Prints events and statistics until the session is over.
-    fn wait_ended(&mut self) -> Ended {
-        loop {
-            match self.events.recv_timeout(POLL_INTERVAL) {
-                Ok(Event::Ended(ended)) => return ended,
-                Ok(Event::PathState { path, state }) => {
-                    self.path_reports.on_change(path, state, self.clock.now());
-                }
-                Ok(Event::FrameReceived(frame)) => self.take_frame(&frame),
-                Ok(event) => self.print_event(&event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
-            }
-            let now = self.clock.now();
-            self.send_messages(now);
-            while let Some((path, state)) = self.path_reports.next(now) {
-                let name = &self.path_manager.shown_names()[path];
-                print::note(format_args!("path {path} ({name}): {state:?}"));
-                self.outages.on_state(path, name, state, now);
-            }
-            let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
-            self.slowness
-                .watch(now, lateness, &self.observation, STREAM);
-            service::turn(now, self.stop.is_stopped());
-            let is_slow = self.slowness.was_slow_within(now, OverloadWatch::WINDOW);
-            if self.overload.is_due(now) {
-                let seen = self.sender.snapshot();
-                self.outages.see(&seen, now);
-                if let Some(overload) = self.overload.due_report(now, &seen)
-                    && !is_slow
-                {
-                    print::warn(overload);
-                    self.observation
-                        .on_stream_event(STREAM, overload.happening());
-                }
-            }
-            self.watch_paths(now);
-            self.tend_paths(now);
-            if self.meter.is_due(now) {
-                let snapshot = self.sender.snapshot();
-                print::note(self.meter.line(
-                    End::Sender,
-                    snapshot,
-                    self.path_manager.shown_names(),
-                ));
-            }
         }
     }
 }

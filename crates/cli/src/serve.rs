@@ -2,23 +2,22 @@
 
 mod admission;
 mod relay;
+mod watch;
 
-use core::time::Duration as StdDuration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 
-use anabranch_net::SessionKind;
-use anabranch_net::{Clock, Event, Events, ServerConfig, StreamServer};
-use anabranch_observe::names::{cargo_name, session_name};
+use anabranch_net::{Clock, ServerConfig, StreamServer};
+use anabranch_observe::names::session_name;
 use anabranch_observe::service;
 use anabranch_observe::{StandardOutput, StreamSnapshot};
 use anabranch_secure::{PairingCode, PublicKey, SecretKey};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::Turns;
 use anabranch_tunnel::policy::Policy;
 use anabranch_tunnel::tun;
 use anabranch_tunnel::tun::host::nat::Nat;
@@ -30,7 +29,6 @@ use anyhow::{Context, ensure};
 use crate::allowed::{AllowList, Allowed, ListenCommand};
 use crate::command_line::{describe_tcp, listen_addr, tcp_addr};
 use crate::config::Reload;
-use crate::end::{Datagrams, End};
 use crate::keygen::{discreet, read_key, read_or_make_key};
 use crate::link::Link;
 use crate::observe_arguments::ObserveArguments;
@@ -38,15 +36,11 @@ use crate::open_port::{self, OpenPort};
 use crate::pairing::desk::Desk;
 use crate::pairing::running_program::RunningProgram;
 use crate::pairing::{LISTEN, PairArguments, address_of, print_link};
-use crate::refusals::RefusalLines;
-use crate::slowness::Slowness;
-use crate::summary::{self, Meter};
 use crate::system::allow_many_files;
 use crate::tunnel_arguments::{DatagramArguments, TransportArguments, TunArguments};
 use admission::Admission;
+use watch::Watch;
 
-/// Time between the main thread's checks while it waits for events.
-const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// Maximum number of proxies with sessions.
 const MAX_SESSIONS: usize = 10_000;
 
@@ -211,8 +205,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         kept_out: BTreeMap::new(),
         reload: Reload::of_program(arguments.observe.config.as_deref())?,
     };
-    let slowness = watch(arguments, admission, &events, &stop, &clock);
-    slowness.summary().into_iter().for_each(print::note);
+    let mut watch = Watch::new(arguments, admission, &events, &stop, &clock);
+    watch.run_turns();
+    watch.slowness.summary().into_iter().for_each(print::note);
     Ok(())
 }
 
@@ -367,84 +362,6 @@ fn snapshots(server: &Arc<StreamServer>) -> impl Fn() -> Vec<StreamSnapshot> + S
                 flows: Vec::new(),
             })
             .collect()
-    }
-}
-
-/// Reports events until the server has ended.
-fn watch(
-    arguments: &Arguments,
-    mut admission: Admission<'_>,
-    events: &Events,
-    stop: &Stop,
-    clock: &Clock,
-) -> Slowness {
-    let mut meters: Vec<((PublicKey, SessionKind), Meter)> = Vec::new();
-    let mut slowness = Slowness::default();
-    let mut refusal_lines = RefusalLines::default();
-    let mut session_count: usize = 0;
-    let server = admission.server;
-    let has_udp = admission.allowed.may_connect(&arguments.connect);
-    let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.options().is_wanted()));
-    loop {
-        match events.recv_timeout(POLL_INTERVAL) {
-            Ok(Event::Connected { peer, session_kind }) => {
-                admission.take_paired();
-                print::note(format_args!(
-                    "connected to {} ({peer}), for {}",
-                    admission.allowed.name_of(&peer).as_str(),
-                    cargo_name(session_kind)
-                ));
-                session_count += 1;
-                let owner = (peer, session_kind);
-                meters.retain(|(known, _)| *known != owner);
-                meters.push((owner, Meter::new(arguments.report, clock.now())));
-            }
-            Ok(Event::Ended(ended)) => {
-                print::note(format_args!("a session is over: {ended}"));
-                session_count = session_count.saturating_sub(1);
-                if let Some(seen) = server.take_ended() {
-                    print::note(summary::table(end, &seen, &[], None));
-                }
-            }
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
-                server.close();
-                if session_count == 0 {
-                    return slowness;
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return slowness,
-        }
-        let now = clock.now();
-        admission.take_paired();
-        admission.look(now);
-        let lateness = server.lateness().max(stop.lateness(clock));
-        slowness.watch(now, lateness, admission.observation, "serve");
-        for asked in server.take_refused_senders() {
-            let line = refusal_lines.line(now, &asked, |_| "all places are taken".to_owned());
-            line.into_iter().for_each(print::warn);
-        }
-        service::turn(now, stop.is_stopped());
-        let due: Vec<_> = meters
-            .iter_mut()
-            .filter_map(|(owner, meter)| {
-                let is_due = meter.is_due(now);
-                is_due.then_some((*owner, meter))
-            })
-            .collect();
-        if due.is_empty() {
-            continue;
-        }
-        let snapshots = server.snapshots();
-        for ((peer, session_kind), meter) in due {
-            let snapshot = snapshots
-                .iter()
-                .find(|seen| (seen.peer, seen.session_kind) == (Some(peer), Some(session_kind)));
-            if let Some(snapshot) = snapshot {
-                print::note(meter.line(end, snapshot.clone(), &[]));
-            }
-        }
     }
 }
 

@@ -4,9 +4,10 @@ mod obs;
 mod outlet;
 
 use core::fmt;
+use core::ops::ControlFlow;
 use core::time::Duration as StdDuration;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use anabranch_core::SourceLimits;
@@ -14,6 +15,7 @@ use anabranch_mpegts_io::{CaptureName, Encoder, sound_source, video_source};
 use anabranch_net::words::BitrateRange;
 use anabranch_net::{Clock, Snapshot};
 use anabranch_observe::target_line;
+use anabranch_terminal::turns::{Turns, Wake};
 use anabranch_units::{DataRate, Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -22,9 +24,6 @@ use crate::keygen::discreet;
 use crate::paths::LiveSender;
 use obs::Obs;
 use outlet::{Outlet, TargetName};
-
-/// Interval between reads of the target, which may change with each report.
-const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// Range of the built-in encoder if none is given: the least at which 720p can be watched, and the
 /// most that services for live video take.
@@ -212,12 +211,14 @@ impl Outlets {
                 clock,
                 media: MediaMeter::default(),
             };
+            let mut reporting = Reporting {
+                outlet,
+                stopped,
+                reader,
+            };
             let thread = std::thread::Builder::new()
                 .name("target".to_owned())
-                .spawn(move || match outlet {
-                    Outlet::Lines(lines) => lines.run_until(&stopped, reader),
-                    Outlet::Obs(obs) => obs.run_until(&stopped, reader),
-                })?;
+                .spawn(move || reporting.run_turns())?;
             running.push((stop, thread));
         }
         Ok(TargetReports { running })
@@ -278,9 +279,42 @@ impl MediaMeter {
     }
 }
 
-/// Waits until the target is due to be read. Returns whether the reports end.
-fn wait(stopped: &mpsc::Receiver<()>, span: StdDuration) -> bool {
-    !matches!(stopped.recv_timeout(span), Err(RecvTimeoutError::Timeout))
+/// Reports to one outlet. The target, which may change with each report of the receiver, is read in
+/// each turn.
+struct Reporting {
+    outlet: Outlet,
+    stopped: mpsc::Receiver<()>,
+    reader: TargetReader,
+}
+
+impl Turns for Reporting {
+    type Event = ();
+    type Outcome = ();
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<()> {
+        self.stopped.recv_timeout(patience).into()
+    }
+
+    fn turn(&mut self, wake: Wake<()>) -> ControlFlow<()> {
+        if wake != Wake::Timeout {
+            return ControlFlow::Break(());
+        }
+        let Some(target) = self.reader.target() else {
+            return ControlFlow::Continue(());
+        };
+        let has_reader = match &mut self.outlet {
+            Outlet::Lines(lines) => lines.look(target),
+            Outlet::Obs(obs) => {
+                obs.look(target, &self.reader.clock);
+                true
+            }
+        };
+        if has_reader {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,3 +17,4 @@ pub mod names;
 pub mod print;
 pub mod stop;
 pub mod system;
+pub mod turns;

@@ -1,8 +1,8 @@
 //! The main thread of a running proxy, which reports events of the sessions.
 
+use core::ops::ControlFlow;
 use core::time::Duration as StdDuration;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::SessionKind;
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
@@ -11,6 +11,7 @@ use anabranch_observe::service;
 use anabranch_observe::{Observation, Opened, StreamSnapshot};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::{Turns, Wake};
 use anabranch_tunnel::udp::FlowMeter;
 use anabranch_units::{Duration, Lateness};
 
@@ -19,9 +20,6 @@ use crate::end::End;
 use crate::path_reports::{PathReports, session_message};
 use crate::slowness::Slowness;
 use crate::summary::{self, Meter};
-
-/// Time between checks.
-const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 /// A client of the proxy.
 pub(super) enum Client {
@@ -164,45 +162,32 @@ impl Watch {
 
     /// Reports events until all sessions have ended. Returns the reason of the first end. Calls
     /// `on_look` at each turn.
-    pub(super) fn until_end(&mut self, mut on_look: impl FnMut(&Stop)) -> Ended {
-        let mut first = None;
-        loop {
-            // The first open client is waited for; the others are checked after its event.
-            let waited_for = self.all.iter().position(|watched| watched.ended.is_none());
-            for index in 0..self.all.len() {
-                let patience = if waited_for == Some(index) {
-                    POLL_INTERVAL
-                } else {
-                    StdDuration::ZERO
-                };
-                self.look(index, patience);
-                let ended = self.all[index].ended.clone();
-                first = first.or(ended);
-            }
-            on_look(&self.stop);
-            let mut open = self
-                .all
-                .iter()
-                .filter(|watched| watched.ended.is_none())
-                .peekable();
-            if open.peek().is_none() {
-                return first.unwrap_or(Ended::Closed);
-            }
-            if first.is_some() || self.stop.is_stopped() {
-                open.for_each(|watched| watched.client.close());
-            }
-            let lateness = self
-                .all
-                .iter()
-                .map(|watched| watched.client.lateness())
-                .fold(self.stop.lateness(&self.clock), Lateness::max);
-            let now = self.clock.now();
-            let observation = self.observation.as_ref();
-            let unobserved = Observation::default();
-            let observation = observation.unwrap_or(&unobserved);
-            self.slowness.watch(now, lateness, observation, "proxy");
-            service::turn(now, self.stop.is_stopped());
+    pub(super) fn until_end(&mut self, on_look: impl FnMut(&Stop)) -> Ended {
+        UntilEnd {
+            watch: self,
+            on_look,
+            first: None,
         }
+        .run_turns()
+    }
+
+    /// Returns the first client whose session is not over.
+    fn first_open(&self) -> Option<usize> {
+        self.all.iter().position(|watched| watched.ended.is_none())
+    }
+
+    /// Reports the machine's slowness, and that the program is alive.
+    fn look(&mut self) {
+        let lateness = self
+            .all
+            .iter()
+            .map(|watched| watched.client.lateness())
+            .fold(self.stop.lateness(&self.clock), Lateness::max);
+        let now = self.clock.now();
+        let unobserved = Observation::default();
+        let observation = self.observation.as_ref().unwrap_or(&unobserved);
+        self.slowness.watch(now, lateness, observation, "proxy");
+        service::turn(now, self.stop.is_stopped());
     }
 
     /// Prints the summaries of all sessions.
@@ -218,38 +203,52 @@ impl Watch {
         self.slowness.summary().into_iter().for_each(print::note);
     }
 
-    /// Reports the events of one client. Waits for the first one, at most for `patience`.
-    fn look(&mut self, index: usize, mut patience: StdDuration) {
-        let label = match self.all.len() {
+    /// Returns the beginning of a client's lines.
+    fn label(&self, index: usize) -> String {
+        match self.all.len() {
             1 => String::new(),
             _ => format!("{}: ", cargo_name(self.all[index].client.session_kind())),
-        };
-        let watched = &mut self.all[index];
-        while watched.ended.is_none() {
-            let event = watched.events.recv_timeout(patience);
-            patience = StdDuration::ZERO;
-            match event {
-                Ok(Event::Ended(ended)) => watched.ended = Some(ended),
-                Ok(Event::PathState { path, state }) => {
-                    let now = self.clock.now();
-                    watched.path_reports.on_change(path, state, now);
-                }
-                Ok(Event::Connected { peer, .. }) => {
-                    print::note(format_args!("{label}connected to {peer}"));
-                }
-                Ok(event) => {
-                    if let Some(observation) = &self.observation {
-                        let stream = cargo_name(watched.client.session_kind());
-                        observation.on_event(stream, &event, &self.names);
-                    }
-                    if let Some((level, message)) = session_message(&event, &self.names, "server") {
-                        print::say(level, format_args!("{label}{message}"));
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => watched.ended = Some(Ended::Closed),
-            }
         }
+    }
+
+    /// Reports an event of one client, or its end.
+    fn on_wake(&mut self, index: usize, wake: Wake<Event>) {
+        let label = self.label(index);
+        let watched = &mut self.all[index];
+        match wake {
+            Wake::Event(Event::Ended(ended)) => watched.ended = Some(ended),
+            Wake::Event(Event::PathState { path, state }) => {
+                let now = self.clock.now();
+                watched.path_reports.on_change(path, state, now);
+            }
+            Wake::Event(Event::Connected { peer, .. }) => {
+                print::note(format_args!("{label}connected to {peer}"));
+            }
+            Wake::Event(event) => {
+                if let Some(observation) = &self.observation {
+                    let stream = cargo_name(watched.client.session_kind());
+                    observation.on_event(stream, &event, &self.names);
+                }
+                if let Some((level, message)) = session_message(&event, &self.names, "server") {
+                    print::say(level, format_args!("{label}{message}"));
+                }
+            }
+            Wake::Timeout => {}
+            Wake::Closed => watched.ended = Some(Ended::Closed),
+        }
+    }
+
+    /// Reports the events of one client that have come, and everything that is due.
+    fn look_at(&mut self, index: usize) {
+        while self.all[index].ended.is_none() {
+            let wake = Wake::from(self.all[index].events.recv_timeout(StdDuration::ZERO));
+            if matches!(wake, Wake::Timeout) {
+                break;
+            }
+            self.on_wake(index, wake);
+        }
+        let label = self.label(index);
+        let watched = &mut self.all[index];
         let now = self.clock.now();
         let excess = watched.excess.line(now, watched.client.meters());
         excess.into_iter().for_each(print::warn);
@@ -262,5 +261,52 @@ impl Watch {
             let line = watched.meter.line(self.end, snapshot, &self.names);
             print::note(format_args!("{label}{line}"));
         }
+    }
+}
+
+/// The clients until their end. The outcome is the reason of the first end.
+struct UntilEnd<'w, F> {
+    watch: &'w mut Watch,
+    on_look: F,
+    first: Option<Ended>,
+}
+
+impl<F: FnMut(&Stop)> Turns for UntilEnd<'_, F> {
+    /// The client, and its event or its end.
+    type Event = (usize, Wake<Event>);
+    type Outcome = Ended;
+
+    /// Waits for the first open client; the others are checked after its event.
+    fn wait(&mut self, patience: StdDuration) -> Wake<Self::Event> {
+        match self.watch.first_open() {
+            Some(index) => {
+                let events = &self.watch.all[index].events;
+                Wake::Event((index, events.recv_timeout(patience).into()))
+            }
+            None => Wake::Closed,
+        }
+    }
+
+    fn turn(&mut self, wake: Wake<Self::Event>) -> ControlFlow<Ended> {
+        let watch = &mut *self.watch;
+        if let Wake::Event((index, wake)) = wake {
+            watch.on_wake(index, wake);
+        }
+        for index in 0..watch.all.len() {
+            watch.look_at(index);
+            let ended = watch.all[index].ended.clone();
+            self.first = self.first.take().or(ended);
+        }
+        (self.on_look)(&watch.stop);
+        if watch.first_open().is_none() {
+            return ControlFlow::Break(self.first.take().unwrap_or(Ended::Closed));
+        }
+        if self.first.is_some() || watch.stop.is_stopped() {
+            for watched in watch.all.iter().filter(|watched| watched.ended.is_none()) {
+                watched.client.close();
+            }
+        }
+        watch.look();
+        ControlFlow::Continue(())
     }
 }

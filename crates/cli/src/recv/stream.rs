@@ -1,7 +1,8 @@
 //! One stream: the sessions of its sender, one after the other, and their way to its outputs.
 
+use core::ops::ControlFlow;
+use core::time::Duration as StdDuration;
 use std::sync::PoisonError;
-use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
@@ -11,6 +12,7 @@ use anabranch_observe::Feed;
 use anabranch_observe::names::path_name;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::print;
+use anabranch_terminal::turns::{LONGEST_WAIT, Turns, Wake, time_to};
 use anabranch_units::Instant;
 use anabranch_video::null_packets;
 use anabranch_video::player::JitterBuffer;
@@ -30,9 +32,6 @@ use crate::path_reports::PathReports;
 use crate::remote_control;
 use crate::slowness::{self};
 use crate::summary::{self, Meter};
-
-/// Longest wait of a stream's thread for an event.
-const POLL_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// Result of a session for the program.
 pub(super) type Outcome = anyhow::Result<()>;
@@ -102,61 +101,48 @@ impl<'a> Session<'a> {
         let peer = self.reception.peer();
         let latency = describe_latency(self.reception.latency());
         self.note(format_args!("connected to {peer}{latency}"));
-        loop {
-            let clock = self.settings.clock;
-            match self.reception.events().recv_timeout(self.patience()) {
-                Ok(Event::FrameReceived(frame)) => {
-                    if let Some(text) = message::text(&frame.bytes) {
-                        let lines = self.messages.lines(clock.now(), &text);
-                        lines.for_each(|line| self.note(line));
-                        continue;
-                    }
-                    if remote_control::is_begun_by(&frame.bytes) {
-                        self.steering.on_answer(&frame.bytes);
-                        continue;
-                    }
-                    self.take(clock.now(), frame);
-                }
-                // A limit admits a frame when its length is known, and a message is read whole.
-                Ok(Event::FramePart(part)) => {
-                    let is_message = part.begin == 0
-                        && (message::is_begun_by(&part.bytes)
-                            || remote_control::is_begun_by(&part.bytes));
-                    if !self.share.is_limited() && !is_message {
-                        self.playout.push_part(part);
-                    }
-                }
-                Ok(Event::FrameDropped { reason, .. }) => {
-                    if reason == DropReason::Missing {
-                        self.overload.on_missing_frame();
-                    }
-                    self.playout.on_dropped(clock.now());
-                }
-                Ok(Event::Ended(ended)) => return self.end(ended),
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                // The last event was taken, or the session's thread panicked.
-                Err(RecvTimeoutError::Disconnected) => return Some(Ok(())),
-            }
-            if let Err(error) = self.write_due() {
+        match self.run_turns() {
+            Ok(Some(ended)) => self.end(ended),
+            // The last event was taken, or the session's thread panicked.
+            Ok(None) => Some(Ok(())),
+            Err(error) => {
                 self.summarize(&self.reception.snapshot());
                 self.reception.close();
-                return Some(Err(error));
+                Some(Err(error))
             }
-            let now = clock.now();
-            if let Some(latency) = self.steering.take_latency() {
-                self.buffer = JitterBuffer::Fixed(latency);
-                self.playout.set_buffer(self.buffer);
+        }
+    }
+
+    /// Takes an event of the session before its end.
+    fn on_event(&mut self, event: Event) {
+        let now = self.settings.clock.now();
+        match event {
+            Event::FrameReceived(frame) => {
+                if let Some(text) = message::text(&frame.bytes) {
+                    let lines = self.messages.lines(now, &text);
+                    lines.for_each(|line| self.note(line));
+                } else if remote_control::is_begun_by(&frame.bytes) {
+                    self.steering.on_answer(&frame.bytes);
+                } else {
+                    self.take(now, frame);
+                }
             }
-            if self.overload.is_due(now) {
-                self.playout.set_spread(self.outputs.are_watched());
-                self.look(now, &self.reception.snapshot());
+            // A limit admits a frame when its length is known, and a message is read whole.
+            Event::FramePart(part) => {
+                let is_message = part.begin == 0
+                    && (message::is_begun_by(&part.bytes)
+                        || remote_control::is_begun_by(&part.bytes));
+                if !self.share.is_limited() && !is_message {
+                    self.playout.push_part(part);
+                }
             }
-            if self.meter.is_due(clock.now()) {
-                let line = self
-                    .meter
-                    .line(End::Receiver, self.reception.snapshot(), &[]);
-                self.note(line);
+            Event::FrameDropped { reason, .. } => {
+                if reason == DropReason::Missing {
+                    self.overload.on_missing_frame();
+                }
+                self.playout.on_dropped(now);
             }
+            _ => {}
         }
     }
 
@@ -216,16 +202,6 @@ impl<'a> Session<'a> {
                 }
             }
         }
-    }
-
-    /// Returns the time to wait for events: until the next bytes are due.
-    fn patience(&self) -> core::time::Duration {
-        let now = self.settings.clock.now();
-        let due = self
-            .playout
-            .next_at()
-            .map_or(POLL_INTERVAL, |at| at.saturating_since(now).to_std());
-        due.min(POLL_INTERVAL)
     }
 
     /// Writes the bytes that are due.
@@ -311,5 +287,50 @@ impl<'a> Session<'a> {
         } else {
             print::note(line)
         }
+    }
+}
+
+/// The session until its end: the reason, or `None` if there is none.
+impl Turns for Session<'_> {
+    type Event = Event;
+    type Outcome = anyhow::Result<Option<Ended>>;
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<Event> {
+        self.reception.events().recv_timeout(patience).into()
+    }
+
+    /// Returns the time until the next bytes are due.
+    fn patience(&self) -> StdDuration {
+        let due = self.playout.next_at();
+        due.map_or(LONGEST_WAIT, |at| time_to(at, &self.settings.clock))
+            .min(LONGEST_WAIT)
+    }
+
+    fn turn(&mut self, wake: Wake<Event>) -> ControlFlow<Self::Outcome> {
+        match wake {
+            Wake::Event(Event::Ended(ended)) => return ControlFlow::Break(Ok(Some(ended))),
+            Wake::Event(event) => self.on_event(event),
+            Wake::Timeout => {}
+            Wake::Closed => return ControlFlow::Break(Ok(None)),
+        }
+        if let Err(error) = self.write_due() {
+            return ControlFlow::Break(Err(error));
+        }
+        let now = self.settings.clock.now();
+        if let Some(latency) = self.steering.take_latency() {
+            self.buffer = JitterBuffer::Fixed(latency);
+            self.playout.set_buffer(self.buffer);
+        }
+        if self.overload.is_due(now) {
+            self.playout.set_spread(self.outputs.are_watched());
+            self.look(now, &self.reception.snapshot());
+        }
+        if self.meter.is_due(self.settings.clock.now()) {
+            let line = self
+                .meter
+                .line(End::Receiver, self.reception.snapshot(), &[]);
+            self.note(line);
+        }
+        ControlFlow::Continue(())
     }
 }

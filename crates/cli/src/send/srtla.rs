@@ -3,6 +3,8 @@
 //! SRT is spoken by a caller at loopback: one of this process for an input of `send`, or the user's
 //! encoder. [`Feed`] is the only place that knows which.
 
+use core::ops::ControlFlow;
+use core::time::Duration as StdDuration;
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,18 +13,19 @@ use anabranch_core::SourceLimits;
 use anabranch_mpegts_io::{
     BondedSender, Callers, Encoder, Input, InputName, Output, OutputName, PARAMETERS, Piece, Wanted,
 };
-use anabranch_net::SessionKind;
 use anabranch_net::{Clock, Event, Surroundings};
 use anabranch_observe::service;
-use anabranch_observe::{Observation, StandardOutput, StreamSnapshot};
+use anabranch_observe::{Observation, StandardOutput};
 use anabranch_terminal::arguments::positive;
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::{Turns, Wake, wait_for_stop};
 use anabranch_units::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 
-use super::path_manager::{PathManager, SharedNames};
-use super::{INPUTS, POLL_INTERVAL, STREAM, TEST_INPUT};
+use super::path_manager::PathManager;
+use super::snapshots::snapshots;
+use super::{INPUTS, STREAM, TEST_INPUT};
 use crate::delivery::Delivery;
 use crate::end::End;
 use crate::latency::describe_latency;
@@ -247,32 +250,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     session.run(feed)
 }
 
-/// Returns a reader of the sender for observers, as long as the sender exists.
-fn snapshots(
-    sender: &Arc<BondedSender>,
-    names: SharedNames,
-) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
-    let sender = Arc::downgrade(sender);
-    move || {
-        sender
-            .upgrade()
-            .map(|sender| {
-                let (path_names, snapshot) = names.with(|names| (names.clone(), sender.snapshot()));
-                let mut snapshot = snapshot;
-                snapshot.session_kind = snapshot.connected_at.map(|_| SessionKind::Frames);
-                StreamSnapshot {
-                    name: STREAM.to_owned(),
-                    path_names,
-                    snapshot,
-                    foreign: None,
-                    flows: Vec::new(),
-                }
-            })
-            .into_iter()
-            .collect()
-    }
-}
-
 struct Session<'a> {
     sender: &'a BondedSender,
     path_manager: PathManager,
@@ -314,23 +291,14 @@ impl Session<'_> {
 
     /// Waits for the first link. Returns whether there is one.
     fn wait_connected(&mut self) -> bool {
+        self.look();
         let began_at = self.clock.now();
-        let mut is_reported = false;
-        while !self.stop.is_stopped() {
-            self.step();
-            if self.sender.snapshot().connected_at.is_some() {
-                print::note("the receiver has accepted a link");
-                return true;
-            }
-            let is_late = self.clock.now() > began_at + PATIENCE;
-            if is_late && !core::mem::replace(&mut is_reported, true) {
-                print::warn(
-                    "no receiver of SRTLA has answered yet. Does it run, and does a firewall let \
-                     UDP to its port through? It is asked every second",
-                );
-            }
+        Connecting {
+            session: self,
+            began_at,
+            is_reported: false,
         }
-        false
+        .run_turns()
     }
 
     /// Sends an input by an SRT caller of this program, until it ends or the program is stopped.
@@ -374,26 +342,20 @@ impl Session<'_> {
 
     /// Reports until `is_over` or the program is stopped.
     fn serve(&mut self, is_over: impl Fn() -> bool) {
-        let mut latency = None;
-        while !self.stop.is_stopped() && !is_over() {
-            self.step();
-            let seen = self.sender.snapshot();
-            if seen.session.frames_sent > 0 && latency != seen.latency {
-                latency = seen.latency;
-                print::note(format_args!(
-                    "SRT is connected{}",
-                    describe_latency(latency)
-                ));
-            }
-            if self.meter.is_due(self.clock.now()) {
-                let names = self.path_manager.shown_names();
-                print::note(self.meter.line(End::SrtlaSender, seen, names));
-            }
+        if self.stop.is_stopped() || is_over() {
+            return;
         }
+        self.look();
+        Serving {
+            session: self,
+            is_over,
+            latency: None,
+        }
+        .run_turns();
     }
 
-    /// Handles events, new interfaces and caps, then waits for a moment.
-    fn step(&mut self) {
+    /// Handles events, new interfaces and caps.
+    fn look(&mut self) {
         while let Some(event) = self.sender.next_event() {
             self.on_event(&event);
         }
@@ -408,8 +370,6 @@ impl Session<'_> {
         self.slowness
             .watch(now, lateness, &self.observation, STREAM);
         service::turn(now, self.stop.is_stopped());
-        let at: Instant = now + Duration::from_std(POLL_INTERVAL);
-        let _ = self.stop.wait_until(&self.clock, at);
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -420,6 +380,78 @@ impl Session<'_> {
         } else if let Some((level, message)) = session_message(event, names, "receiver") {
             print::say(level, message);
         }
+    }
+}
+
+/// The wait for the first link. Its outcome is whether there is one.
+struct Connecting<'s, 'a> {
+    session: &'s mut Session<'a>,
+    began_at: Instant,
+    is_reported: bool,
+}
+
+impl Turns for Connecting<'_, '_> {
+    type Event = ();
+    type Outcome = bool;
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<()> {
+        wait_for_stop(&self.session.stop, &self.session.clock, patience)
+    }
+
+    fn turn(&mut self, _: Wake<()>) -> ControlFlow<bool> {
+        let session = &mut *self.session;
+        if session.sender.snapshot().connected_at.is_some() {
+            print::note("the receiver has accepted a link");
+            return ControlFlow::Break(true);
+        }
+        let is_late = session.clock.now() > self.began_at + PATIENCE;
+        if is_late && !core::mem::replace(&mut self.is_reported, true) {
+            print::warn(
+                "no receiver of SRTLA has answered yet. Does it run, and does a firewall let \
+                 UDP to its port through? It is asked every second",
+            );
+        }
+        if session.stop.is_stopped() {
+            return ControlFlow::Break(false);
+        }
+        session.look();
+        ControlFlow::Continue(())
+    }
+}
+
+/// The stream until its end.
+struct Serving<'s, 'a, F> {
+    session: &'s mut Session<'a>,
+    is_over: F,
+    /// Latency that was printed.
+    latency: Option<Duration>,
+}
+
+impl<F: Fn() -> bool> Turns for Serving<'_, '_, F> {
+    type Event = ();
+    type Outcome = ();
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<()> {
+        wait_for_stop(&self.session.stop, &self.session.clock, patience)
+    }
+
+    fn turn(&mut self, _: Wake<()>) -> ControlFlow<()> {
+        let session = &mut *self.session;
+        let seen = session.sender.snapshot();
+        if seen.session.frames_sent > 0 && self.latency != seen.latency {
+            self.latency = seen.latency;
+            let latency = describe_latency(self.latency);
+            print::note(format_args!("SRT is connected{latency}"));
+        }
+        if session.meter.is_due(session.clock.now()) {
+            let names = session.path_manager.shown_names();
+            print::note(session.meter.line(End::SrtlaSender, seen, names));
+        }
+        if session.stop.is_stopped() || (self.is_over)() {
+            return ControlFlow::Break(());
+        }
+        session.look();
+        ControlFlow::Continue(())
     }
 }
 

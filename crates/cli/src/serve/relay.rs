@@ -1,17 +1,20 @@
 //! `anabranch serve --relay`: a relay for receivers behind NATs.
 
+use core::ops::ControlFlow;
+use core::time::Duration as StdDuration;
 use std::collections::BTreeMap;
 
 use anabranch_net::{Clock, Relay, RelayConfig, RelaySnapshot, RelayedReceiver};
-use anabranch_observe::{StandardOutput, service};
+use anabranch_observe::{Observation, StandardOutput, service};
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
+use anabranch_terminal::turns::{Turns, Wake, wait_for_stop};
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 use anyhow::ensure;
 
+use super::Arguments;
 use super::admission::FILE_INTERVAL;
-use super::{Arguments, POLL_INTERVAL};
 use crate::allowed::{AllowList, ListenCommand};
 use crate::link::Link;
 use crate::open_port;
@@ -82,16 +85,14 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         report_at: clock.now(),
         refusal_lines: RefusalLines::default(),
+        report: arguments.report,
+        slowness: Slowness::default(),
+        observation: &observation,
+        stop,
+        clock,
     };
-    let mut slowness = Slowness::default();
-    while !stop.is_stopped() {
-        let now = clock.now();
-        watch.turn(now, arguments.report);
-        let lateness = relay.lateness().max(stop.lateness(&clock));
-        slowness.watch(now, lateness, &observation, "serve");
-        service::turn(now, stop.is_stopped());
-        stop.wait_until(&clock, now + Duration::from_std(POLL_INTERVAL));
-    }
+    watch.look(clock.now());
+    watch.run_turns();
     watch.print_state();
     Ok(())
 }
@@ -123,10 +124,43 @@ struct Watch<'a> {
     look_at: Instant,
     report_at: Instant,
     refusal_lines: RefusalLines,
+    /// Interval of reports.
+    report: Option<Duration>,
+    slowness: Slowness,
+    observation: &'a Observation,
+    stop: Stop,
+    clock: Clock,
+}
+
+impl Turns for Watch<'_> {
+    type Event = ();
+    type Outcome = ();
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<()> {
+        wait_for_stop(&self.stop, &self.clock, patience)
+    }
+
+    fn turn(&mut self, _: Wake<()>) -> ControlFlow<()> {
+        if self.stop.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        self.look(self.clock.now());
+        ControlFlow::Continue(())
+    }
 }
 
 impl Watch<'_> {
-    fn turn(&mut self, now: Instant, report: Option<Duration>) {
+    /// Handles what has changed.
+    fn look(&mut self, now: Instant) {
+        self.tend(now);
+        let lateness = self.relay.lateness().max(self.stop.lateness(&self.clock));
+        self.slowness
+            .watch(now, lateness, self.observation, "serve");
+        service::turn(now, self.stop.is_stopped());
+    }
+
+    /// Admits receivers, reports refused ones, and prints the reports that are due.
+    fn tend(&mut self, now: Instant) {
         if self.desk.take_paired(self.relay, &mut self.allowed) {
             self.relay.set_allowed(&self.allowed.keys());
         }
@@ -151,7 +185,7 @@ impl Watch<'_> {
             line.into_iter().for_each(print::warn);
         }
         self.compare(self.relay.snapshot());
-        if let Some(report) = report
+        if let Some(report) = self.report
             && now >= self.report_at
         {
             self.report_at = now + report;

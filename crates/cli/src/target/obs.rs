@@ -11,8 +11,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::sync::mpsc;
 
+use anabranch_net::Clock;
 use anabranch_terminal::clean::one_line;
 use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, Instant};
@@ -25,7 +25,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::{Message, WebSocket};
 
-use super::{POLL_INTERVAL, TargetReader, wait};
+use super::Target;
 use crate::command_line::socket_addr;
 
 /// Default name of the profile's duplicate.
@@ -120,20 +120,18 @@ impl Obs {
         })
     }
 
-    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut reader: TargetReader) {
-        while !wait(stopped, POLL_INTERVAL) {
-            if let Some(target) = reader.target()
-                && target.at >= self.retry_at
-                && self.report_filter.should_report(target.at, target.target)
-                && let Err(error) = self.send_bitrate(target.target)
-            {
-                self.say(&format!("{error:#}"));
-                if error.downcast_ref::<Slow>().is_none() {
-                    self.link = None;
-                }
-                self.report_filter.forget();
-                self.retry_at = reader.clock.now() + RETRY_INTERVAL;
+    /// Reports the target if it has changed enough.
+    pub(super) fn look(&mut self, target: Target, clock: &Clock) {
+        if target.at >= self.retry_at
+            && self.report_filter.should_report(target.at, target.target)
+            && let Err(error) = self.send_bitrate(target.target)
+        {
+            self.say(&format!("{error:#}"));
+            if error.downcast_ref::<Slow>().is_none() {
+                self.link = None;
             }
+            self.report_filter.forget();
+            self.retry_at = clock.now() + RETRY_INTERVAL;
         }
     }
 

@@ -10,7 +10,6 @@ use core::str::FromStr;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::mpsc;
 
 use anabranch_net::system::{Feature, ensure_has};
 use anabranch_terminal::print;
@@ -18,7 +17,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::target_filter::TargetFilter;
 use anyhow::Context;
 
-use super::{Obs, POLL_INTERVAL, Target, TargetReader, wait};
+use super::{Obs, Target};
 use crate::command_line::socket_addr;
 use unix_socket::UnixSocket;
 
@@ -137,18 +136,8 @@ enum Channel {
 }
 
 impl Lines {
-    pub(super) fn run_until(mut self, stopped: &mpsc::Receiver<()>, mut reader: TargetReader) {
-        while !wait(stopped, POLL_INTERVAL) {
-            if let Some(target) = reader.target()
-                && !self.look(target)
-            {
-                return;
-            }
-        }
-    }
-
     /// Reports the target if it has changed enough. Returns whether a reader remains.
-    fn look(&mut self, target: Target) -> bool {
+    pub(super) fn look(&mut self, target: Target) -> bool {
         self.connect(target.at);
         let is_lossy = matches!(self.channel, Channel::Udp(..) | Channel::Encoder(_));
         let reported_at = self.report_filter.reported_at();
