@@ -24,34 +24,47 @@ enum Host {
     Name(String),
 }
 
+/// Mistake in the text of a rule for destinations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?}: expected any, HOST:PORT, NETWORK/PREFIX:PORT, HOST:* or *:PORT")]
+#[non_exhaustive]
+pub struct ParseDestinationError {
+    /// The text.
+    pub text: String,
+}
+
 impl FromStr for Destination {
-    type Err = String;
+    type Err = ParseDestinationError;
 
     /// Parses `any`, `example.org:443`, `example.org:*`, `*:443`, `10.0.0.0/8:*` or `[fc00::/7]:*`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected =
-            || format!("{text:?}: expected any, HOST:PORT, NETWORK/PREFIX:PORT, HOST:* or *:PORT");
+    fn from_str(text: &str) -> Result<Self, ParseDestinationError> {
+        Destination::read(text).ok_or_else(|| ParseDestinationError {
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl Destination {
+    fn read(text: &str) -> Option<Self> {
         let (host, port) = match text {
             "any" => ("*", "*"),
-            text => text.rsplit_once(':').ok_or_else(expected)?,
+            text => text.rsplit_once(':')?,
         };
         let port = match port {
             "*" => None,
-            port => Some(port.parse().map_err(|_| expected())?),
+            port => Some(port.parse().ok()?),
         };
         let host = match host {
             "*" => Host::Any,
             host => match bare(host).and_then(|bare| bare.parse().ok()) {
                 Some(network) => Host::Network(network),
                 None if is_name(host) => Host::Name(plain(host)),
-                None => return Err(expected()),
+                None => return None,
             },
         };
-        Ok(Destination { host, port })
+        Some(Destination { host, port })
     }
-}
 
-impl Destination {
     /// Returns whether the rule may permit an address of the target, before the addresses are
     /// known.
     pub fn may_permit(&self, target: &Target) -> bool {
@@ -181,7 +194,7 @@ mod tests {
             "[a.b]:80",
             "a b:80",
         ] {
-            let error_text = wrong.parse::<Destination>().unwrap_err();
+            let error_text = wrong.parse::<Destination>().unwrap_err().to_string();
             assert!(error_text.contains("expected any"), "{error_text}");
         }
         for wrong in [

@@ -156,8 +156,8 @@ fn parse(bytes: &[u8]) -> Result<Option<Wanted>, Rejection> {
 /// Returns the authority of a URI without user, and the same with a port; `None` if it names no
 /// host.
 fn host_and_target(authority: &str) -> Option<(String, String)> {
-    let host = authority.rsplit('@').next().unwrap_or(authority);
-    let host = host.strip_suffix(':').unwrap_or(host);
+    let host_and_port = authority.rsplit('@').next().unwrap_or(authority);
+    let host = host_and_port.strip_suffix(':').unwrap_or(host_and_port);
     let after_address = host.rsplit(']').next().unwrap_or(host);
     let target = if after_address.contains(':') {
         host.to_owned()

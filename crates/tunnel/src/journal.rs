@@ -137,11 +137,7 @@ impl Journal {
     ) {
         let (line, event) = self.book(peer, |book, now| (book.line(now), book.event(now)));
         if let Some(count) = line {
-            let name = {
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.names.get(peer).cloned()
-            };
-            let name = name.unwrap_or_else(|| peer.to_string());
+            let name = self.name_of(peer);
             log::warn!("{}", refusal(&name, transport, target, reason, count));
         }
         self.observation.on_tunnelled(&Tunnelled {
@@ -178,6 +174,13 @@ impl Journal {
             outcome: Outcome::Failed(reason),
             left_out: event,
         });
+    }
+
+    /// Returns the name of a peer, or its key.
+    fn name_of(&self, peer: &PublicKey) -> String {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = state.names.get(peer).cloned();
+        known.unwrap_or_else(|| peer.to_string())
     }
 
     fn forget_failures(&self, target: &str) {

@@ -43,7 +43,7 @@ use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 
-pub use destination::{Destination, Target};
+pub use destination::{Destination, ParseDestinationError, Target};
 pub use peer::Peer;
 pub use policy::Policy;
 

@@ -98,31 +98,31 @@ impl Policy {
         transport: Transport,
         asked: &str,
     ) -> Result<Request, Answer> {
-        let refused = |reason| {
-            self.journal.refused(&peer, transport, asked, reason);
-            Answer::NotAllowed
-        };
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
         // The peer's session is about to end.
         let rules = peers.get(&peer).cloned().ok_or(Answer::NotAllowed)?;
         drop(peers);
-        let (target, rules) = match asked {
-            "" => (
-                self.forward.clone().ok_or_else(|| refused(NOT_FORWARDED))?,
-                None,
-            ),
-            asked => {
-                let may_be = |target: &Target| rules.iter().any(|rule| rule.may_permit(target));
-                let target = Target::of(asked).filter(may_be);
-                (target.ok_or_else(|| refused(NO_RULE))?, Some(rules))
-            }
+        let found = if asked.is_empty() {
+            let target = self.forward.clone().ok_or(NOT_FORWARDED);
+            target.map(|target| (target, None))
+        } else {
+            let target = Target::of(asked)
+                .filter(|target| rules.iter().any(|rule| rule.may_permit(target)))
+                .ok_or(NO_RULE);
+            target.map(|target| (target, Some(rules)))
         };
-        Ok(Request {
-            peer,
-            transport,
-            target,
-            rules,
-        })
+        match found {
+            Ok((target, rules)) => Ok(Request {
+                peer,
+                transport,
+                target,
+                rules,
+            }),
+            Err(reason) => {
+                self.journal.refused(&peer, transport, asked, reason);
+                Err(Answer::NotAllowed)
+            }
+        }
     }
 
     /// Returns the permitted addresses of a request's target, at least one.
@@ -131,14 +131,12 @@ impl Policy {
     /// The answer for the peer.
     pub async fn addresses(&self, request: &Request) -> Result<Vec<SocketAddr>, Answer> {
         let Request { peer, target, .. } = request;
-        let found = self.resolver.resolve(peer, target.as_str()).await;
-        let found = found
-            .ok()
-            .filter(|found| !found.is_empty())
-            .ok_or_else(|| {
-                self.failed(request, Answer::UnknownHost);
-                Answer::UnknownHost
-            })?;
+        let resolved = self.resolver.resolve(peer, target.as_str()).await;
+        let found = resolved.unwrap_or_default();
+        if found.is_empty() {
+            self.failed(request, Answer::UnknownHost);
+            return Err(Answer::UnknownHost);
+        }
         self.permitted(request, found).map_err(|reason| {
             let transport = request.transport;
             self.journal
@@ -192,8 +190,8 @@ impl Policy {
     /// Its name is unknown.
     pub async fn forward_addresses(&self) -> Result<Vec<SocketAddr>, Answer> {
         let target = self.forward.as_ref().map_or("", Target::as_str);
-        let found = tokio::net::lookup_host(target).await;
-        let found: Vec<_> = found.map_err(|_| Answer::UnknownHost)?.collect();
+        let resolved = tokio::net::lookup_host(target).await;
+        let found: Vec<_> = resolved.map_err(|_| Answer::UnknownHost)?.collect();
         if found.is_empty() {
             Err(Answer::UnknownHost)
         } else {

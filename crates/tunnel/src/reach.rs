@@ -293,9 +293,9 @@ mod tests {
             let reach = Reach::of(ip(text), &surroundings);
             assert_eq!(reach, Reach::Neighbour(network("203.0.113.0/24")), "{text}");
         }
-        let reach = |text| Reach::of(ip(text), &surroundings);
-        assert_eq!(reach("203.0.113.7"), Reach::Own);
-        assert_eq!(reach("203.0.114.1"), Reach::Public);
+        for (text, expected) in [("203.0.113.7", Reach::Own), ("203.0.114.1", Reach::Public)] {
+            assert_eq!(Reach::of(ip(text), &surroundings), expected, "{text}");
+        }
     }
 
     #[test]

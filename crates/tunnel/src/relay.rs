@@ -119,8 +119,8 @@ struct Buffers {
 impl Buffers {
     /// Returns a buffer with room to read into.
     fn with_room(&mut self) -> &mut BytesMut {
-        let has_room = |buffer: &BytesMut| buffer.capacity() >= MIN_ROOM_BYTES;
-        if self.current.as_ref().is_none_or(|buffer| !has_room(buffer)) {
+        let current = self.current.as_ref();
+        if current.is_none_or(|buffer| buffer.capacity() < MIN_ROOM_BYTES) {
             self.full.extend(self.current.take());
             if self.full.len() > MAX_FULL_COUNT {
                 self.full.pop_front();
@@ -215,23 +215,27 @@ mod tests {
         }
     }
 
+    /// Fills a buffer, and returns its bytes.
+    fn filled(buffers: &mut Buffers) -> Bytes {
+        let buffer = buffers.with_room();
+        buffer.resize(BUFFER_BYTES, 7);
+        buffer.split().freeze()
+    }
+
     #[test]
     fn a_buffer_is_used_again_once_all_that_was_read_into_it_has_left() {
         let mut buffers = Buffers::default();
-        let mut fill = || {
-            let buffer = buffers.with_room();
-            buffer.resize(BUFFER_BYTES, 7);
-            buffer.split().freeze()
-        };
-        let [first, second] = [fill(), fill()];
+        let [first, second] = [filled(&mut buffers), filled(&mut buffers)];
         let place = first.as_ptr();
         assert_ne!(second.as_ptr(), place);
         let rest = first.slice(BUFFER_BYTES - 1..);
         drop(first);
-        assert_ne!(fill().as_ptr(), place);
+        assert_ne!(filled(&mut buffers).as_ptr(), place);
         drop(rest);
-        assert_eq!(fill().as_ptr(), place);
-        let kept: Vec<Bytes> = (0..2 * MAX_FULL_COUNT).map(|_| fill()).collect();
+        assert_eq!(filled(&mut buffers).as_ptr(), place);
+        let kept: Vec<Bytes> = (0..2 * MAX_FULL_COUNT)
+            .map(|_| filled(&mut buffers))
+            .collect();
         assert!(buffers.full.len() <= MAX_FULL_COUNT);
         assert!(kept.iter().all(|bytes| bytes.len() == BUFFER_BYTES));
     }

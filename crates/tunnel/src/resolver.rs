@@ -92,11 +92,11 @@ impl Resolver {
 
     async fn look_up(&self, peer: &PublicKey, target: String) -> io::Result<Vec<SocketAddr>> {
         let slot = self.slot(peer).await.map_err(io::Error::other)?;
-        let found = (self.look_up)(target)?;
+        let look_up = (self.look_up)(target)?;
         let (answer, answered) = oneshot::channel();
         // A task of its own, as the request may time out before.
         tokio::spawn(async move {
-            let found = found.await;
+            let found = look_up.await;
             drop(slot);
             let _ = answer.send(found);
         });
@@ -133,10 +133,9 @@ impl Resolver {
         let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
         desks.retain(|_, desk| Arc::strong_count(desk) > 1 || !desk.is_idle());
         let desk = desks.entry(*peer).or_insert_with(|| {
-            let slots = |count| Arc::new(Semaphore::new(count));
             Arc::new(Desk {
-                first: slots(1),
-                further: slots(MAX_FURTHER),
+                first: Arc::new(Semaphore::new(1)),
+                further: Arc::new(Semaphore::new(MAX_FURTHER)),
             })
         });
         Arc::clone(desk)
@@ -148,8 +147,8 @@ fn look_up_by_system(target: String) -> io::Result<oneshot::Receiver<Found>> {
     let (answer, answered) = oneshot::channel();
     let resolver = thread::Builder::new().name("resolver".to_owned());
     resolver.spawn(move || {
-        let found = target.to_socket_addrs();
-        let found = found.map(|found| found.take(MAX_ADDRESSES).collect());
+        let resolved = target.to_socket_addrs();
+        let found = resolved.map(|found| found.take(MAX_ADDRESSES).collect());
         // The program may have ended.
         let _ = answer.send(found);
     })?;

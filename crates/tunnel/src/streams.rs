@@ -144,6 +144,14 @@ mod real_time_tests {
 
     use super::*;
 
+    /// Returns the room for received bytes.
+    fn buffer_bytes(connection: &Connection) -> usize {
+        match connection {
+            Connection::System(socket) => SockRef::from(socket).recv_buffer_size().unwrap(),
+            Connection::Memory(_) => unreachable!("a real one"),
+        }
+    }
+
     #[tokio::test]
     async fn a_keys_connections_beyond_the_first_are_narrow_until_one_of_these_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -152,14 +160,11 @@ mod real_time_tests {
         let mut held = Vec::new();
         for number in 0..2 * MAX_WIDE {
             let connection = connect(&Dialer::System, &[target]).await.unwrap();
-            let buffer = || match &connection {
-                Connection::System(socket) => SockRef::from(socket).recv_buffer_size().unwrap(),
-                Connection::Memory(_) => unreachable!("a real one"),
-            };
-            let before = buffer();
+            let before = buffer_bytes(&connection);
             let place = wide.admit(&peer, &connection).unwrap();
             assert_eq!(place.is_some(), number < MAX_WIDE);
-            assert_eq!(buffer() == before, number < MAX_WIDE, "{before}");
+            let after = buffer_bytes(&connection);
+            assert_eq!(after == before, number < MAX_WIDE, "{before}");
             held.push((place, connection));
         }
         let other = SecretKey::generate().public_key();

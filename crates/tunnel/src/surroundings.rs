@@ -159,22 +159,22 @@ mod tests {
 
     #[test]
     fn ipv6_routes_without_a_gateway_lead_to_neighbours() {
-        let zero = "0".repeat(32);
-        let line = |to: &str, prefix: &str, via: &str, flags: &str, interface: &str| {
-            format!(
-                "{to:0<32} {prefix} {zero} 00 {via:0<32} 00000100 00000001 00000000 {flags} \
-                 {interface}\n"
-            )
-        };
+        let mut table = String::new();
+        for (to, prefix, via, flags, interface) in [
+            ("2600abcd", "40", "", "00000001", "eth0"),
+            ("26000001", "20", "2600abcd", "00000003", "eth0"),
+            ("26000002", "30", "", "80200001", "lo"),
+            ("", "00", "", "00000001", "ppp0"),
+        ] {
+            table.push_str(&format!(
+                "{to:0<32} {prefix} {zero:0<32} 00 {via:0<32} 00000100 00000001 00000000 {flags} \
+                 {interface}\n",
+                zero = ""
+            ));
+        }
+        table.push_str("damaged\n");
         let mut found = Surroundings::default();
-        let routes = [
-            line("2600abcd", "40", "", "00000001", "eth0"),
-            line("26000001", "20", "2600abcd", "00000003", "eth0"),
-            line("26000002", "30", "", "80200001", "lo"),
-            line("", "00", "", "00000001", "ppp0"),
-            "damaged\n".to_owned(),
-        ];
-        found.add_ipv6(&routes.concat());
+        found.add_ipv6(&table);
         assert!(found.neighbours_of(ip("2600:abcd::9")).is_some());
         assert!(found.neighbours_of(ip("2600:abcd:0:1::9")).is_none());
         assert!(

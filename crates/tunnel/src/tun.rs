@@ -42,8 +42,8 @@ use core::ops::RangeInclusive;
 
 use anabranch_net::{DatagramOptions, MAX_UNDIVIDED_BYTES};
 
-pub use address::InnerAddress;
-pub use device::name as interface_name;
+pub use address::{InnerAddress, ParseInnerAddressError};
+pub use device::{InterfaceNameError, name as interface_name};
 pub use error::{DeviceError, HostError, TunError};
 pub use message::is_of_tun;
 

@@ -38,7 +38,7 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 pub use meter::{Count, FlowCounts, FlowMeter};
-pub use rule::{FlowOptions, MAX_DEADLINE, Rule};
+pub use rule::{FlowOptions, MAX_DEADLINE, OptionError, ParseRuleError, Rule};
 
 /// Idle time after which a flow ends. NATs commonly wait 30 s or more for UDP; RFC 4787 §4.3
 /// demands two minutes, but few NATs comply.

@@ -28,8 +28,10 @@ const TICK: Duration = Duration::from_millis(1);
 /// Runs a task, and all that it spawns, in the world's time. The tasks' clock stands still while
 /// one of them can run.
 pub(super) fn run<T>(world: &World, task: impl Future<Output = T>) -> T {
-    let mut tasks = tokio::runtime::Builder::new_current_thread();
-    let tasks = tasks.enable_time().start_paused(true).build();
+    let tasks = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     tasks.expect("a runtime without sockets").block_on(async {
         tokio::pin!(task);
         loop {

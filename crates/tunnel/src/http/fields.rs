@@ -32,8 +32,9 @@ pub(super) fn forwarded<'a, 'b>(
     check_framing(fields, is_http_1_0)?;
     let options: Vec<&[u8]> = values(fields, "connection").flat_map(items).collect();
     if OF_FRAMING.into_iter().any(|name| {
-        let is_it = |option: &&[u8]| option.eq_ignore_ascii_case(name.as_bytes());
-        options.iter().any(is_it)
+        options
+            .iter()
+            .any(|option| option.eq_ignore_ascii_case(name.as_bytes()))
     }) {
         return Err(bad("Connection names a field of the body's framing"));
     }
@@ -65,15 +66,18 @@ fn check_framing(fields: &[Header<'_>], is_http_1_0: bool) -> Result<(), Rejecti
     {
         return Err(bad("Content-Length is not one number"));
     }
-    let is_chunked = |coding: &&&[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    let is_last = codings.last().is_some_and(|last| is_chunked(&last));
-    let is_once = codings.iter().filter(is_chunked).count() == 1;
+    let is_last = codings.last().is_some_and(|last| is_chunked(last));
+    let is_once = codings.iter().filter(|coding| is_chunked(coding)).count() == 1;
     if has_codings && (is_http_1_0 || !is_last || !is_once) {
         return Err(bad(
             "the last Transfer-Encoding must be chunked, in HTTP/1.1",
         ));
     }
     Ok(())
+}
+
+fn is_chunked(coding: &[u8]) -> bool {
+    coding.eq_ignore_ascii_case(b"chunked")
 }
 
 /// Returns the values of all fields of this name.
@@ -127,10 +131,16 @@ mod tests {
         assert_eq!(names(&fields, false).unwrap(), expected);
     }
 
+    fn length(value: &str) -> (&str, &str) {
+        ("Content-Length", value)
+    }
+
+    fn coding(value: &str) -> (&str, &str) {
+        ("Transfer-Encoding", value)
+    }
+
     #[test]
     fn bodies_whose_end_can_be_read_in_two_ways_are_rejected() {
-        let length = |value| ("Content-Length", value);
-        let coding = |value| ("Transfer-Encoding", value);
         for fields in [
             vec![length("5"), coding("chunked")],
             vec![coding("chunked"), length("5")],

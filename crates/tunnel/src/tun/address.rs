@@ -48,8 +48,8 @@ impl InnerAddress {
     /// Returns the network's host of that number, counted from 0 without this one, if it exists.
     pub(super) fn other_host(&self, number: usize) -> Option<IpAddr> {
         let (first, last) = self.hosts();
-        let host = first.checked_add(number as u128)?;
-        let host = host.checked_add(u128::from(host >= bits(self.address)))?;
+        let counted = first.checked_add(number as u128)?;
+        let host = counted.checked_add(u128::from(counted >= bits(self.address)))?;
         let address = self.of_bits(host);
         (host <= last && address != self.address).then_some(address)
     }
@@ -87,18 +87,42 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-impl FromStr for InnerAddress {
-    type Err = String;
+/// Mistake in the text of an interface's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseInnerAddressError {
+    /// It is no address with the length of a prefix.
+    #[error("{text:?}: expected an address and its network, as 10.99.0.2/24")]
+    Syntax {
+        /// The text.
+        text: String,
+    },
+    /// No host can have the address.
+    #[error("{text:?}: not the address of a host in its network")]
+    NoHost {
+        /// The text.
+        text: String,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!("{text:?}: expected an address and its network, as 10.99.0.2/24");
-        let (address, prefix) = text.split_once('/').ok_or_else(expected)?;
-        let address: IpAddr = address.parse().map_err(|_| expected())?;
-        let prefix: u8 = prefix.parse().map_err(|_| expected())?;
-        if prefix > if address.is_ipv4() { 32 } else { 128 } {
-            return Err(expected());
-        }
-        let inner = InnerAddress { address, prefix };
+/// Reads an address and the length of its network's prefix; `None` if the text is something else.
+fn address_and_prefix(text: &str) -> Option<InnerAddress> {
+    let (address_text, prefix_text) = text.split_once('/')?;
+    let address: IpAddr = address_text.parse().ok()?;
+    let prefix: u8 = prefix_text.parse().ok()?;
+    let is_prefix = prefix <= if address.is_ipv4() { 32 } else { 128 };
+    is_prefix.then_some(InnerAddress { address, prefix })
+}
+
+impl FromStr for InnerAddress {
+    type Err = ParseInnerAddressError;
+
+    fn from_str(text: &str) -> Result<Self, ParseInnerAddressError> {
+        let Some(inner) = address_and_prefix(text) else {
+            let text = text.to_owned();
+            return Err(ParseInnerAddressError::Syntax { text });
+        };
+        let address = inner.address;
         let (first, last) = inner.hosts();
         let is_special = match address {
             IpAddr::V4(address) => address.is_broadcast() || address.is_link_local(),
@@ -110,9 +134,8 @@ impl FromStr for InnerAddress {
         let is_nobodys =
             address.is_unspecified() || address.is_loopback() || address.is_multicast();
         if is_special || is_nobodys || !is_hosts {
-            return Err(format!(
-                "{text:?}: not the address of a host in its network"
-            ));
+            let text = text.to_owned();
+            return Err(ParseInnerAddressError::NoHost { text });
         }
         Ok(inner)
     }
@@ -152,7 +175,7 @@ mod tests {
             "fd00::2/129",
             "x/24",
         ] {
-            let error_text = wrong.parse::<InnerAddress>().unwrap_err();
+            let error_text = wrong.parse::<InnerAddress>().unwrap_err().to_string();
             assert!(error_text.contains("expected an address"), "{error_text}");
         }
         for wrong in [
@@ -170,7 +193,7 @@ mod tests {
             "ff02::1/64",
             "::ffff:10.0.0.1/120",
         ] {
-            let error_text = wrong.parse::<InnerAddress>().unwrap_err();
+            let error_text = wrong.parse::<InnerAddress>().unwrap_err().to_string();
             assert!(
                 error_text.contains("not the address of a host"),
                 "{error_text}"

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anabranch_net::system::{Feature, ensure_has};
+use anabranch_net::system::{Feature, MissingFeature, ensure_has};
 
 use super::address::InnerAddress;
 use super::{DeviceError, TunError, TunOptions};
@@ -10,12 +10,30 @@ use super::{DeviceError, TunError, TunOptions};
 /// Longest name that the kernel accepts (`IFNAMSIZ` without the final zero).
 const MAX_NAME_BYTES: usize = 15;
 
+/// Mistake in an interface's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterfaceNameError {
+    /// This system has no such interfaces.
+    #[error(transparent)]
+    Missing(#[from] MissingFeature),
+    /// No interface can have this name.
+    #[error(
+        "{text:?}: expected an interface's name, 1 to {MAX_NAME_BYTES} bytes without / : % and \
+         spaces"
+    )]
+    Syntax {
+        /// The text.
+        text: String,
+    },
+}
+
 /// Parses an interface's name.
 ///
 /// # Errors
 /// The system has no such interfaces, or no interface can have this name.
-pub fn name(text: &str) -> Result<String, String> {
-    ensure_has(Feature::Tun, "--tun").map_err(|missing| missing.to_string())?;
+pub fn name(text: &str) -> Result<String, InterfaceNameError> {
+    ensure_has(Feature::Tun, "--tun")?;
     let is_name = (1..=MAX_NAME_BYTES).contains(&text.len())
         && !text
             .bytes()
@@ -24,10 +42,8 @@ pub fn name(text: &str) -> Result<String, String> {
     if is_name {
         Ok(text.to_owned())
     } else {
-        Err(format!(
-            "{text:?}: expected an interface's name, 1 to {MAX_NAME_BYTES} bytes without / : % \
-             and spaces"
-        ))
+        let text = text.to_owned();
+        Err(InterfaceNameError::Syntax { text })
     }
 }
 
@@ -179,7 +195,7 @@ mod tests {
             "a:1",
             "a\n",
         ] {
-            let error_text = name(wrong).unwrap_err();
+            let error_text = name(wrong).unwrap_err().to_string();
             assert!(
                 error_text.contains("expected an interface's name"),
                 "{error_text}"

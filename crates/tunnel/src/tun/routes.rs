@@ -66,10 +66,9 @@ impl<C: Clone> Routes<C> {
         self.routes
             .retain(|address, _| owners.contains_key(address));
         for network in &self.own {
-            let is_of_kind = |address: &IpAddr| address.is_ipv4() == network.is_ipv4();
-            let reserved = owners
-                .iter()
-                .filter(|(address, owner)| owner.is_reserved && is_of_kind(address));
+            let reserved = owners.iter().filter(|(address, owner)| {
+                owner.is_reserved && address.is_ipv4() == network.is_ipv4()
+            });
             let having: BTreeSet<PublicKey> = reserved.map(|(_, owner)| owner.key).collect();
             let mut number = 0;
             for key in keys.iter().filter(|key| !having.contains(*key)) {
@@ -141,10 +140,9 @@ impl<C: Clone> Routes<C> {
     /// Assigns an address that is not the key's reserved one. The key gives up any earlier such
     /// address.
     fn choose(&mut self, key: PublicKey, wanted: IpAddr) {
-        let is_kept = |address: &IpAddr, owner: &Owner| {
+        self.owners.retain(|address, owner| {
             owner.is_reserved || owner.key != key || index_of(*address) != index_of(wanted)
-        };
-        self.owners.retain(|address, owner| is_kept(address, owner));
+        });
         let owners = &self.owners;
         self.routes
             .retain(|address, _| owners.contains_key(address));
@@ -164,10 +162,9 @@ impl<C: Clone> Routes<C> {
 
     /// Returns whether a session may send a packet with this source.
     pub fn admit(&self, session: u64, from: IpAddr) -> Admission {
-        let is_its = |has_it: &u64| *has_it == session;
         match self.routes.get(&from) {
-            Some((has_it, _)) if is_its(has_it) => Admission::Admitted,
-            _ if self.routes.values().any(|(has_it, _)| is_its(has_it)) => Admission::Spoofed,
+            Some((has_it, _)) if *has_it == session => Admission::Admitted,
+            _ if self.routes.values().any(|(has_it, _)| *has_it == session) => Admission::Spoofed,
             _ => Admission::Unknown,
         }
     }

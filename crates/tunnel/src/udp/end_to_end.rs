@@ -45,6 +45,14 @@ struct Application {
 }
 
 impl Application {
+    /// Returns an application that sends to a port of the proxy.
+    fn new(local: &Datagrams, port: u16) -> Self {
+        Application {
+            socket: local.bind((LOOPBACK, 0).into()),
+            proxy: (LOOPBACK, port).into(),
+        }
+    }
+
     /// Sends a datagram, and returns the port from which it reached the target.
     async fn ask(&self, bytes: &[u8]) -> Option<u16> {
         self.socket.send_to(bytes, self.proxy);
@@ -85,11 +93,10 @@ fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
             None,
             client.channel().clone(),
         ));
-        let application = |port: u16| Application {
-            socket: local.bind((LOOPBACK, 0).into()),
-            proxy: (LOOPBACK, port).into(),
-        };
-        let (first, second) = (application(5_000), application(5_000));
+        let (first, second) = (
+            Application::new(&local, 5_000),
+            Application::new(&local, 5_000),
+        );
         let mut from = [None; 2];
         for round in 0..20_usize {
             for (index, application) in [&first, &second].into_iter().enumerate() {
@@ -100,7 +107,7 @@ fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
             }
         }
         assert_ne!(from[0], from[1]);
-        let refused = application(5_001).ask(b"x").await;
+        let refused = Application::new(&local, 5_001).ask(b"x").await;
         assert_eq!(refused, None, "the server does not lead there");
         // A flow that is idle ends; its next datagram begins another one.
         sleep(IDLE_AFTER * 2).await;
@@ -132,8 +139,10 @@ fn a_flood_of_flows_is_bounded() {
         for number in 0..1_000 {
             server.open(number, &target, FlowOptions::default(), long.clone());
         }
-        let queued = |flow: &Flow| flow.queue.max_capacity() - flow.queue.capacity();
-        let queued: usize = server.flows.values().map(queued).sum();
+        let mut queued = 0;
+        for Flow { queue, .. } in server.flows.values() {
+            queued += queue.max_capacity() - queue.capacity();
+        }
         let max = MAX_QUEUED_BYTES / long.len();
         assert_eq!(queued, max, "datagrams in queues");
         for number in 0..3_000 {

@@ -41,8 +41,8 @@ impl FlowSocket {
                 SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
                 SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
             };
-            let socket = UdpSocket::bind(any).await;
-            let socket = socket.map_err(|_| Answer::Unreachable)?;
+            let bound = UdpSocket::bind(any).await;
+            let socket = bound.map_err(|_| Answer::Unreachable)?;
             if socket.connect(address).await.is_ok() {
                 set_up(&socket);
                 return Ok((FlowSocket::System(socket), *address));

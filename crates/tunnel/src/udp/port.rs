@@ -86,8 +86,11 @@ impl Port {
                 Ok(())
             }
             Port::System { socket, addresses } => {
-                let send = || addresses.send(socket, bytes, to, from);
-                socket.async_io(Interest::WRITABLE, send).await
+                socket
+                    .async_io(Interest::WRITABLE, || {
+                        addresses.send(socket, bytes, to, from)
+                    })
+                    .await
             }
             #[cfg(test)]
             Port::Memory(socket) => {

@@ -4,7 +4,7 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 
 use anabranch_net::DatagramOptions;
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, ParseQuantityError};
 
 use crate::request::MAX_TARGET_BYTES;
 
@@ -68,30 +68,49 @@ impl Rule {
         self
     }
 
-    fn set(&mut self, option: &str) -> Result<(), String> {
+    fn set(&mut self, option: &str) -> Result<(), OptionError> {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
-        let wrong = |error: &dyn core::fmt::Display| format!("{option:?}: {error}");
         match key {
             "unordered" if value.is_empty() => self.options.is_unordered = true,
             "deadline" => {
-                let deadline: Duration = value.parse().map_err(|error| wrong(&error))?;
+                let deadline: Duration = value.parse()?;
                 if deadline < Duration::from_millis(1) || deadline > MAX_DEADLINE {
-                    return Err(wrong(&"a deadline is from 1 ms to 2 s"));
+                    return Err(OptionError::Deadline);
                 }
                 self.options.deadline = Some(deadline);
             }
             "max" => {
-                let rate: DataRate = value.parse().map_err(|error| wrong(&error))?;
+                let rate: DataRate = value.parse()?;
                 if rate.is_zero() {
-                    return Err(wrong(&"nothing could be sent"));
+                    return Err(OptionError::NoRate);
                 }
                 self.max_rate = Some(rate);
             }
             "name" if is_name(value) => self.name = Some(value.to_owned()),
-            "name" => return Err(wrong(&"a name has 1 to 32 letters, digits, - and _")),
-            _ => return Err(wrong(&EXPECTED)),
+            "name" => return Err(OptionError::Name),
+            _ => return Err(OptionError::Unknown),
         }
         Ok(())
+    }
+
+    /// Reads the port and the target.
+    fn of_ends(ends: &str) -> Option<Rule> {
+        let (listen, target) = ends.split_once('=')?;
+        let listen = match listen.parse::<u16>() {
+            Ok(port) => ([127, 0, 0, 1], port).into(),
+            Err(_) => listen.parse().ok()?,
+        };
+        let (host, port) = target.rsplit_once(':')?;
+        if host.is_empty() || port.parse::<u16>().is_err() || target.len() > MAX_TARGET_BYTES {
+            return None;
+        }
+        Some(Rule {
+            listen,
+            target: target.to_owned(),
+            options: FlowOptions::default(),
+            max_rate: None,
+            name: None,
+        })
     }
 }
 
@@ -102,31 +121,63 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
+/// Mistake in the text of a rule for UDP.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseRuleError {
+    /// It is no port and target.
+    #[error("{text:?}: {EXPECTED}")]
+    Syntax {
+        /// The text.
+        text: String,
+    },
+    /// An option is wrong.
+    #[error("{option:?}: {reason}")]
+    Option {
+        /// The option with its value.
+        option: String,
+        /// The mistake.
+        reason: OptionError,
+    },
+}
+
+/// Mistake in an option of a rule for UDP.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// The value is no time, or no rate.
+    #[error(transparent)]
+    Quantity(#[from] ParseQuantityError),
+    /// The deadline is too short or too long.
+    #[error("a deadline is from 1 ms to 2 s")]
+    Deadline,
+    /// The maximum rate is zero.
+    #[error("nothing could be sent")]
+    NoRate,
+    /// The name is empty, too long, or has other characters.
+    #[error("a name has 1 to 32 letters, digits, - and _")]
+    Name,
+    /// There is no such option.
+    #[error("{EXPECTED}")]
+    Unknown,
+}
+
 impl FromStr for Rule {
-    type Err = String;
+    type Err = ParseRuleError;
 
     /// Parses `5000=example.org:5000` or `0.0.0.0:5000=192.0.2.1:9,unordered,deadline=80ms`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseRuleError> {
         let mut parts = text.split(',');
-        let ends = parts.next().unwrap_or_default();
-        let expected = || format!("{text:?}: {EXPECTED}");
-        let (listen, target) = ends.split_once('=').ok_or_else(expected)?;
-        let listen = match listen.parse::<u16>() {
-            Ok(port) => ([127, 0, 0, 1], port).into(),
-            Err(_) => listen.parse().map_err(|_| expected())?,
+        let Some(mut rule) = parts.next().and_then(Rule::of_ends) else {
+            let text = text.to_owned();
+            return Err(ParseRuleError::Syntax { text });
         };
-        let (host, port) = target.rsplit_once(':').ok_or_else(expected)?;
-        if host.is_empty() || port.parse::<u16>().is_err() || target.len() > MAX_TARGET_BYTES {
-            return Err(expected());
+        for option in parts {
+            if let Err(reason) = rule.set(option) {
+                let option = option.to_owned();
+                return Err(ParseRuleError::Option { option, reason });
+            }
         }
-        let mut rule = Rule {
-            listen,
-            target: target.to_owned(),
-            options: FlowOptions::default(),
-            max_rate: None,
-            name: None,
-        };
-        parts.try_for_each(|option| rule.set(option))?;
         Ok(rule)
     }
 }
@@ -164,7 +215,7 @@ mod tests {
             "x=a.b:9",
             "70000=a.b:9",
         ] {
-            let error_text = wrong.parse::<Rule>().unwrap_err();
+            let error_text = wrong.parse::<Rule>().unwrap_err().to_string();
             assert!(
                 error_text.contains("expected [ADDR:]PORT=HOST:PORT"),
                 "{error_text}"
@@ -200,7 +251,7 @@ mod tests {
             ("name=a b", "1 to 32"),
         ] {
             let error = format!("5000=a.b:9,{wrong}").parse::<Rule>().unwrap_err();
-            assert!(error.contains(part), "{wrong}: {error}");
+            assert!(error.to_string().contains(part), "{wrong}: {error}");
         }
     }
 }

@@ -168,11 +168,10 @@ impl ServerEnd {
     fn make_room(&mut self) {
         self.flows.retain(|_, flow| !flow.queue.is_closed());
         if self.flows.len() >= MAX_FLOWS {
-            let last_use = |flow: &Flow| flow.used.millis.load(Ordering::Relaxed);
             let oldest = self
                 .flows
                 .iter()
-                .min_by_key(|(_, flow)| last_use(flow))
+                .min_by_key(|(_, flow)| flow.used.millis.load(Ordering::Relaxed))
                 .map(|(number, _)| *number);
             oldest.and_then(|number| self.flows.remove(&number));
         }

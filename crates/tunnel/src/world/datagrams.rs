@@ -32,8 +32,8 @@ impl Datagrams {
     /// Returns a socket at an address; port 0 is one that is free.
     pub(crate) fn bind(&self, at: SocketAddr) -> MemorySocket {
         let mut sockets = self.0.lock().unwrap();
-        let mut free = FIRST_PORT..=u16::MAX;
-        let free = free.find(|port| !sockets.contains_key(&(at.ip(), *port).into()));
+        let mut ports = FIRST_PORT..=u16::MAX;
+        let free = ports.find(|port| !sockets.contains_key(&(at.ip(), *port).into()));
         let port = match at.port() {
             0 => free.expect("a port is free"),
             port => port,

@@ -31,17 +31,23 @@ pub(crate) struct Memory {
 pub(crate) fn pair(target: SocketAddr) -> (Memory, Memory) {
     let (near, far) = tokio::io::duplex(BUFFER_BYTES);
     let [first, second] = [(); 2].map(|()| Arc::<AtomicBool>::default());
-    let end = |stream, resets| Memory {
-        stream,
-        peeked: Vec::new(),
-        peer: target,
-        resets,
-    };
     let resets = [Arc::clone(&second), Arc::clone(&first)];
-    (end(near, [first, second]), end(far, resets))
+    (
+        Memory::new(near, target, [first, second]),
+        Memory::new(far, target, resets),
+    )
 }
 
 impl Memory {
+    fn new(stream: DuplexStream, peer: SocketAddr, resets: [Arc<AtomicBool>; 2]) -> Self {
+        Memory {
+            stream,
+            peeked: Vec::new(),
+            peer,
+            resets,
+        }
+    }
+
     pub(crate) fn reset(&self) {
         self.resets[0].store(true, Ordering::Relaxed);
     }

@@ -204,16 +204,16 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_no_router_becomes_none_for_others() {
-        let drop = |kind: &str| {
-            format!("nfproto {kind} meta iifkind != \"tun\" meta oifkind != \"tun\" drop")
-        };
         for (ipv4, ipv6) in [("0", "0"), ("1", "0"), ("0", "1"), ("1", "1")] {
             let rules = forward_rules(
                 &parameters(&[(FORWARD_IPV4, ipv4), (FORWARD_IPV6, ipv6)]),
                 "ab0",
             );
-            assert_eq!(rules.contains(&drop("ipv4")), ipv4 == "0");
-            assert_eq!(rules.contains(&drop("ipv6")), ipv6 == "0");
+            for (kind, value) in [("ipv4", ipv4), ("ipv6", ipv6)] {
+                let drop =
+                    format!("nfproto {kind} meta iifkind != \"tun\" meta oifkind != \"tun\" drop");
+                assert_eq!(rules.contains(&drop), value == "0", "{kind}");
+            }
             for part in [
                 "oifname \"ab0\" ct state != { established, related } drop",
                 "iifname \"ab0\" tcp flags syn tcp option maxseg size set rt mtu",
