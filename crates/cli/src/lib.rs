@@ -64,7 +64,7 @@ use std::env;
 use std::process::ExitCode;
 
 use anabranch_terminal::system::forbid_core_dumps;
-use anabranch_terminal::{exit, manual, menu, print};
+use anabranch_terminal::{exit, log_output, manual, menu, print};
 use clap::{CommandFactory, Parser, Subcommand};
 
 const PROGRAM: &str = "anabranch";
@@ -148,6 +148,7 @@ impl Command {
 /// Runs the program with the words of its command line.
 pub fn main() -> ExitCode {
     forbid_core_dumps();
+    log_output::print_library_logs();
     let words = match config::with_file(env::args_os().collect()) {
         Ok(words) => words,
         Err(error) => return exit::report(PROGRAM, Err(error)),

@@ -29,7 +29,7 @@ mod trace;
 
 use std::process::ExitCode;
 
-use anabranch_terminal::{exit, manual, menu};
+use anabranch_terminal::{exit, log_output, manual, menu};
 use clap::{CommandFactory, Parser, Subcommand};
 
 const PROGRAM: &str = "anabranch-lab";
@@ -80,6 +80,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    log_output::print_library_logs();
     match Arguments::try_parse() {
         Ok(arguments) => exit::report(PROGRAM, run_command(&arguments.command)),
         Err(error) => menu::refuse(PROGRAM, missing::COMMANDS, &error),

@@ -9,6 +9,7 @@ pub mod clean;
 pub mod exit;
 pub mod files;
 pub mod hangup;
+pub mod log_output;
 #[cfg(feature = "clap")]
 pub mod manual;
 #[cfg(feature = "clap")]

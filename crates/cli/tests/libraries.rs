@@ -1,0 +1,99 @@
+//! Libraries have typed errors and report to their callers. Only the programs print.
+
+use std::path::Path;
+
+use regex::Regex;
+use toml::{Table, Value};
+
+use crate::repository::{files, workspace};
+
+/// Libraries that neither depend on `anyhow` nor print. The list only grows.
+const CLEAN: &[&str] = &[
+    "units",
+    "core",
+    "controllers",
+    "schedulers",
+    "link",
+    "sim",
+    "emu",
+    "mux",
+    "srt",
+    "srtla",
+    "secure",
+    "video",
+    "viewers",
+    "lab",
+    "papers",
+    "bond",
+    "anabranch",
+    "embed",
+    "capi",
+    "mobile",
+    "python",
+    "wasm",
+];
+
+/// Returns whether the manifest's library depends on `anyhow`, on any system. Its tests may.
+fn depends_on_anyhow(manifest: &Table) -> bool {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let of_targets = targets.into_iter().flat_map(Table::values);
+    let tables = of_targets.filter_map(Value::as_table);
+    let mut dependencies = [manifest]
+        .into_iter()
+        .chain(tables)
+        .filter_map(|table| table.get("dependencies").and_then(Value::as_table));
+    dependencies.any(|named| named.contains_key("anyhow"))
+}
+
+/// Returns the lines of a source that print, without comments.
+fn printing_lines(source: &str) -> Vec<&str> {
+    let printing = Regex::new(r"\b(e?print(ln)?!|dbg!|print::)").unwrap();
+    let code = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    code.filter(|line| printing.is_match(line)).collect()
+}
+
+#[test]
+fn libraries_have_errors_with_types() {
+    for name in CLEAN {
+        let path = workspace().join("crates").join(name).join("Cargo.toml");
+        let manifest: Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        assert!(!depends_on_anyhow(&manifest), "{name} depends on anyhow");
+    }
+}
+
+#[test]
+fn libraries_do_not_print() {
+    let sources = files(".rs");
+    for name in CLEAN {
+        let folder = Path::new("crates").join(name).join("src");
+        let mut ours = sources
+            .iter()
+            .filter(|(path, _)| path.starts_with(&folder))
+            .peekable();
+        assert!(ours.peek().is_some(), "{name} has no source");
+        for (path, text) in ours {
+            let printing = printing_lines(text);
+            assert!(printing.is_empty(), "{}: {printing:#?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_library_that_prints_is_found() {
+    let source =
+        "//! println!(\"an example\");\nprint::note(1);\n    eprintln!(\"2\");\nlet print = 3;";
+    assert_eq!(
+        printing_lines(source),
+        ["print::note(1);", "    eprintln!(\"2\");"]
+    );
+    for manifest in [
+        "[dependencies]\nanyhow = \"1\"",
+        "[target.'cfg(unix)'.dependencies]\nanyhow.workspace = true",
+    ] {
+        assert!(depends_on_anyhow(&manifest.parse().unwrap()), "{manifest}");
+    }
+    let tests_only = "[dev-dependencies]\nanyhow = \"1\"";
+    assert!(!depends_on_anyhow(&tests_only.parse().unwrap()));
+}
