@@ -116,10 +116,10 @@ impl EncoderArguments {
     /// # Errors
     /// Something that it needs is missing.
     pub(crate) fn encoder(&self) -> anyhow::Result<Option<Encoder>> {
-        let encode = self.encode.as_ref();
-        encode
-            .map(|video| Encoder::new(video, self.encode_sound.as_ref()))
-            .transpose()
+        match &self.encode {
+            Some(video) => Ok(Some(Encoder::new(video, self.encode_sound.as_ref())?)),
+            None => Ok(None),
+        }
     }
 
     /// Opens sockets and password files before the session begins.

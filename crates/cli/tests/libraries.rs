@@ -31,6 +31,7 @@ const CLEAN: &[&str] = &[
     "mobile",
     "python",
     "wasm",
+    "mpegts-io",
 ];
 
 /// Returns whether the manifest's library depends on `anyhow`, on any system. Its tests may.

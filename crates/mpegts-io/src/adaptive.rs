@@ -5,8 +5,8 @@ use anabranch_units::{DataRate, Duration, Importance, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncoderConfig, H264Encoder};
 use anabranch_video::source::LEAST_KEY_FRAME_INTERVAL;
-use anyhow::Context;
 
+use super::input_error::InputError;
 use super::muxer::Muxer;
 use super::unit::{Unit, Wanted};
 
@@ -42,14 +42,15 @@ pub(super) struct AdaptiveCamera {
 }
 
 impl AdaptiveCamera {
-    pub(super) fn new(duration: Option<Duration>) -> anyhow::Result<Self> {
+    pub(super) fn new(duration: Option<Duration>) -> Result<Self, InputError> {
         let encoder = H264Encoder::new(EncoderConfig {
             width: WIDTH,
             height: HEIGHT,
             frames_per_second: FRAMES_PER_SECOND,
             bitrate: MIN_BITRATE,
             key_frame_interval: 2 * FRAMES_PER_SECOND,
-        })?;
+        })
+        .map_err(InputError::Encoder)?;
         Ok(AdaptiveCamera {
             camera: Camera::new(Seed(1)),
             encoder,
@@ -88,7 +89,7 @@ impl AdaptiveCamera {
 
     /// Captures a picture and encodes it for the requested bitrate, which includes the container. A
     /// requested key frame comes at least half a second after the last one.
-    pub(super) fn take(&mut self, clock: Duration, wanted: Wanted) -> anyhow::Result<Unit> {
+    pub(super) fn take(&mut self, clock: Duration, wanted: Wanted) -> Result<Unit, InputError> {
         self.is_key_wanted |= wanted.is_key;
         if self.is_key_wanted && clock >= self.key_at + LEAST_KEY_FRAME_INTERVAL {
             self.encoder.request_key_frame();
@@ -101,10 +102,7 @@ impl AdaptiveCamera {
         self.encoder
             .set_bitrate(DataRate::from_bits_per_second(video));
         let picture = self.camera.render(self.next_number, clock);
-        let encoded = self
-            .encoder
-            .encode(picture)
-            .context("cannot encode the camera's picture")?;
+        let encoded = self.encoder.encode(picture).map_err(InputError::Picture)?;
         self.next_number += 1;
         if encoded.is_key {
             self.key_at = clock;

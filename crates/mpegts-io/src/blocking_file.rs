@@ -6,7 +6,6 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anabranch_net::Clock;
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 
@@ -54,7 +53,7 @@ impl BlockingFile {
                 opened => return opened,
             }
             if !core::mem::replace(&mut is_reported, true) {
-                print::note(format_args!("waiting for a reader of {}", path.display()));
+                log::info!("waiting for a reader of {}", path.display());
             }
             stop.wait_until(clock, clock.now() + OPEN_INTERVAL);
         }

@@ -9,9 +9,7 @@ use anabranch_core::{PathId, SourceLimits};
 use anabranch_net::{
     ClientPath, Event, LinkCap, PathSnapshot, PlainSocket, Snapshot, Surroundings, Work, Worker,
 };
-use anabranch_terminal::print;
 use anabranch_units::{DataRate, Duration, Instant};
-use anyhow::{Context, bail};
 
 use crate::same_user::{SameUser, bind_to_keep};
 
@@ -31,6 +29,38 @@ pub enum Callers {
     SameUser,
     /// Every program that reaches the address.
     All,
+}
+
+/// Reasons for which a sender of SRTLA was not started, or has no such path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BondingError {
+    /// The address cannot be listened at.
+    #[error("cannot listen for SRT at {listen}")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The system does not report the address of the socket.
+    #[error("a socket without an address")]
+    LocalAddress(#[source] io::Error),
+    /// The system has no randomness.
+    #[error(transparent)]
+    Randomness(io::Error),
+    /// There are as many paths as SRTLA has links.
+    #[error("SRTLA has {} links at most", Bond::MAX_PATHS)]
+    TooManyPaths,
+    /// There is no path of this number.
+    #[error("there is no path {id}")]
+    NoPath {
+        /// The number.
+        id: PathId,
+    },
+    /// The thread was not started.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
 }
 
 /// A sender of SRTLA, whose thread ends when this is dropped.
@@ -68,12 +98,12 @@ impl BondedSender {
         paths: &[ClientPath],
         limits: SourceLimits,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, BondingError> {
         let srt = PlainSocket::listen_by(surroundings, listen, bind_to_keep)
-            .with_context(|| format!("cannot listen for SRT at {listen}"))?;
-        let address = srt.local_addr().context("a socket without an address")?;
+            .map_err(|source| BondingError::Listen { listen, source })?;
+        let address = srt.local_addr().map_err(BondingError::LocalAddress)?;
         let mut state = State {
-            bond: Bond::new(limits, surroundings)?,
+            bond: Bond::new(limits, surroundings).map_err(BondingError::Randomness)?,
             srt,
             caller: None,
             guard: (callers == Callers::SameUser).then(SameUser::default),
@@ -86,7 +116,7 @@ impl BondedSender {
         Ok(BondedSender {
             shared,
             address,
-            _worker: worker.context("cannot start a thread")?,
+            _worker: worker.map_err(BondingError::Thread)?,
         })
     }
 
@@ -114,7 +144,7 @@ impl BondedSender {
     ///
     /// # Errors
     /// There are [`BondedSender::MAX_PATHS`].
-    pub fn add_path(&self, path: ClientPath) -> anyhow::Result<()> {
+    pub fn add_path(&self, path: ClientPath) -> Result<(), BondingError> {
         self.shared.lock().add_path(path)
     }
 
@@ -122,7 +152,7 @@ impl BondedSender {
     ///
     /// # Errors
     /// There is no path of this number.
-    pub fn replace_path(&self, id: PathId, by: ClientPath) -> anyhow::Result<PathSnapshot> {
+    pub fn replace_path(&self, id: PathId, by: ClientPath) -> Result<PathSnapshot, BondingError> {
         let mut state = self.shared.lock();
         let old = state
             .bond
@@ -130,7 +160,7 @@ impl BondedSender {
             .paths
             .into_iter()
             .nth(id.index())
-            .with_context(|| format!("there is no path {id}"))?;
+            .ok_or(BondingError::NoPath { id })?;
         state.bond.replace_path(id, by);
         Ok(old)
     }
@@ -173,11 +203,11 @@ impl Work for Shared {
 }
 
 impl State {
-    fn add_path(&mut self, path: ClientPath) -> anyhow::Result<()> {
-        if self.bond.add_path(path).is_none() {
-            bail!("SRTLA has {} links at most", Bond::MAX_PATHS);
+    fn add_path(&mut self, path: ClientPath) -> Result<(), BondingError> {
+        match self.bond.add_path(path) {
+            Some(_) => Ok(()),
+            None => Err(BondingError::TooManyPaths),
         }
-        Ok(())
     }
 
     fn read_srt(&mut self, now: Instant, buffer: &mut [u8]) {
@@ -234,12 +264,12 @@ impl State {
 
 fn warn(notice: Notice) {
     match notice {
-        Notice::Refused(path) => print::warn(format_args!(
+        Notice::Refused(path) => log::warn!(
             "the receiver refuses link {path}: it has no place for it now, and is asked again"
-        )),
-        Notice::GroupLost => print::warn(
+        ),
+        Notice::GroupLost => log::warn!(
             "the receiver does not know this sender any more, as after a restart: SRT connects \
-             again",
+             again"
         ),
     }
 }

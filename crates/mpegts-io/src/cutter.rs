@@ -1,6 +1,7 @@
 //! Cuts the bytes of a stream into units or their parts, and determines the time of each.
 
 use std::collections::VecDeque;
+use std::io;
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
@@ -74,7 +75,7 @@ impl Cutter {
     }
 
     /// Returns the part that has come of the incomplete unit, of a stream that its clock dates.
-    pub(super) fn next_part(&mut self) -> anyhow::Result<Option<Part>> {
+    pub(super) fn next_part(&mut self) -> io::Result<Option<Part>> {
         let part = self.units.next_part();
         part.map(|part| self.muxed(part)).transpose()
     }
@@ -96,7 +97,7 @@ impl Cutter {
 
     /// Adds bytes that arrived at `came_at`. Units that earlier bytes completed get their time
     /// first: they may have been held in order to be read together with the new bytes.
-    pub(super) fn push(&mut self, came_at: Instant, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, came_at: Instant, bytes: &[u8]) -> io::Result<()> {
         // Without bytes nothing has arrived that could be held.
         if bytes.is_empty() {
             return Ok(());
@@ -117,7 +118,7 @@ impl Cutter {
     }
 
     /// Records that no byte of the picture arrived until `at`, which ends it.
-    pub(super) fn on_pause(&mut self, at: Instant) -> anyhow::Result<()> {
+    pub(super) fn on_pause(&mut self, at: Instant) -> io::Result<()> {
         self.date_complete()?;
         if let Some(dates) = &mut self.dates {
             dates.came_at = dates.came_at.max(at);
@@ -126,7 +127,7 @@ impl Cutter {
     }
 
     /// Dates the complete units by the last bytes, if arrivals date units.
-    fn date_complete(&mut self) -> anyhow::Result<()> {
+    fn date_complete(&mut self) -> io::Result<()> {
         while self.dates.is_some()
             && let Some(dated) = self.cut_dated(Reading::GoesOn)?
         {
@@ -146,7 +147,7 @@ impl Cutter {
     /// Returns the next unit of a live stream, or a part of one, and the arrival of its end. That
     /// is its last byte, or a sign that this was the last. If the input pauses or has ended,
     /// returns the incomplete unit too.
-    pub(super) fn next_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
+    pub(super) fn next_dated(&mut self, state: Reading) -> io::Result<Option<(Part, Instant)>> {
         let complete = self
             .dates
             .as_mut()
@@ -157,7 +158,7 @@ impl Cutter {
         }
     }
 
-    fn cut_dated(&mut self, state: Reading) -> anyhow::Result<Option<(Part, Instant)>> {
+    fn cut_dated(&mut self, state: Reading) -> io::Result<Option<(Part, Instant)>> {
         let Some(unit) = self.units.next_complete(state) else {
             return Ok(None);
         };
@@ -182,14 +183,14 @@ impl Cutter {
     pub(super) fn next_timed(
         &mut self,
         state: Reading,
-    ) -> anyhow::Result<Option<(Part, Option<Duration>)>> {
+    ) -> io::Result<Option<(Part, Option<Duration>)>> {
         let Some((unit, due)) = self.units.next(state) else {
             return Ok(None);
         };
         Ok(Some((self.muxed(unit)?, due)))
     }
 
-    fn muxed(&mut self, unit: FilmUnit) -> anyhow::Result<Part> {
+    fn muxed(&mut self, unit: FilmUnit) -> io::Result<Part> {
         let FilmUnit {
             bytes,
             is_last,
@@ -284,16 +285,22 @@ mod tests {
     /// A unit's bytes, its importance, and the arrival of each of its packets.
     type Arrived = (Vec<u8>, Importance, Vec<(u64, Instant)>);
 
-    /// Returns the units of a stream whose datagrams come at these times, and the number of parts
-    /// in which they leave.
-    fn units_of(mut cutter: Cutter, datagrams: &[(Instant, &[u8])]) -> (Vec<Arrived>, usize) {
-        let (mut units, mut part_count) = (Vec::new(), 0);
-        let (mut bytes, mut captured_at) = (Vec::new(), None);
-        let mut take = |cutter: &mut Cutter, state| {
+    /// Units of which all parts have left.
+    #[derive(Default)]
+    struct Units {
+        whole: Vec<Arrived>,
+        part_count: usize,
+        /// Bytes of the unit that has begun, and the time of its first part.
+        bytes: Vec<u8>,
+        captured_at: Option<Instant>,
+    }
+
+    impl Units {
+        fn take(&mut self, cutter: &mut Cutter, state: Reading) {
             while let Some((part, at)) = cutter.next_dated(state).unwrap() {
-                part_count += 1;
-                let begun_at = *captured_at.get_or_insert(at);
-                bytes.extend(part.bytes);
+                self.part_count += 1;
+                let begun_at = *self.captured_at.get_or_insert(at);
+                self.bytes.extend(part.bytes);
                 if !part.is_last {
                     continue;
                 }
@@ -303,17 +310,23 @@ mod tests {
                     .groups(Duration::ZERO, 1)
                     .into_iter()
                     .map(|(count, since)| (count, first_at + since));
-                let bytes = core::mem::take(&mut bytes);
-                units.push((bytes, part.importance, packets.collect()));
-                captured_at = None;
+                let bytes = core::mem::take(&mut self.bytes);
+                self.whole.push((bytes, part.importance, packets.collect()));
+                self.captured_at = None;
             }
-        };
+        }
+    }
+
+    /// Returns the units of a stream whose datagrams come at these times, and the number of parts
+    /// in which they leave.
+    fn units_of(mut cutter: Cutter, datagrams: &[(Instant, &[u8])]) -> (Vec<Arrived>, usize) {
+        let mut units = Units::default();
         for (came_at, datagram) in datagrams {
             cutter.push(*came_at, datagram).unwrap();
-            take(&mut cutter, Reading::GoesOn);
+            units.take(&mut cutter, Reading::GoesOn);
         }
-        take(&mut cutter, Reading::HasEnded);
-        (units, part_count)
+        units.take(&mut cutter, Reading::HasEnded);
+        (units.whole, units.part_count)
     }
 
     #[test]

@@ -12,13 +12,14 @@ use std::process::{Command, Stdio};
 use anabranch_terminal::clean::one_line;
 use anabranch_terminal::files::installed;
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, anyhow, bail};
 
 use super::growth::LongestGrowth;
+use super::input_error::InputError;
 use super::loopback_pair::loopback_pair;
 use super::part::Part;
 use super::stream::Stream;
 use super::supervised::{Supervised, Tool};
+use super::tool_error::ToolError;
 use super::udp_input::UdpInput;
 
 /// Program that runs the pipeline and sets the encoder's bitrate while it runs.
@@ -29,6 +30,8 @@ const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 /// Arguments of the interpreter before the program's. `-I` ignores the current folder and the
 /// user's variables: a `json.py` there would otherwise run.
 const INTERPRETER: [&str; 3] = ["-I", "-c", SCRIPT];
+/// Option that names the pictures' source, for messages.
+const OPTION: &str = "--encode";
 /// Exit code of the program for a source that no restart helps.
 const HOPELESS: i32 = 3;
 /// Time between two requests for a key frame.
@@ -139,11 +142,11 @@ impl Encoder {
     ///
     /// # Errors
     /// Python, GStreamer or one of its elements is missing, or no such pipeline can be.
-    pub fn new(video: &CaptureName, sound: Option<&CaptureName>) -> anyhow::Result<Self> {
+    pub fn new(video: &CaptureName, sound: Option<&CaptureName>) -> Result<Self, ToolError> {
         let encoder = Encoder {
             video: video.clone(),
             sound: sound.cloned(),
-            channel: loopback_pair().context("cannot open sockets at loopback")?,
+            channel: loopback_pair().map_err(ToolError::Loopback)?,
         };
         encoder.check()?;
         Ok(encoder)
@@ -162,22 +165,32 @@ impl Encoder {
         self.video.to_string()
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> Result<(), ToolError> {
         let program = python();
         if installed(program).is_none() {
-            bail!("--encode needs the program python3, which is not installed (Debian: python3)");
+            return Err(ToolError::NotInstalled {
+                purpose: OPTION.to_owned(),
+                program: "python3",
+                package: "python3",
+            });
         }
         let output = Command::new(program)
             .args(self.arguments("check"))
             .stdin(Stdio::null())
             .output()
-            .context("cannot start python3")?;
+            .map_err(|source| ToolError::Start {
+                program: "python3",
+                source,
+            })?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().last().unwrap_or("python3 has failed");
-        Err(anyhow!("--encode {}: {}", self.video, one_line(last)))
+        Err(ToolError::Encoder {
+            video: self.video.to_string(),
+            said: one_line(last).into_owned(),
+        })
     }
 
     /// Returns the interpreter's arguments for the program's `action`.
@@ -193,7 +206,7 @@ impl Encoder {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) fn start(self) -> anyhow::Result<(UdpInput, RunningEncoder)> {
+    pub(super) fn start(self) -> Result<(UdpInput, RunningEncoder), InputError> {
         let arguments = self.arguments("run");
         let [ours, theirs] = self.channel;
         let control = ours.try_clone()?;
@@ -210,7 +223,7 @@ impl Encoder {
             instead: &[],
         };
         let running = RunningEncoder {
-            tool: Supervised::start(tool, "--encode")?,
+            tool: Supervised::start(tool, OPTION)?,
             control,
             asked_at: Cell::new(None),
         };
@@ -250,7 +263,7 @@ impl EncodedStream {
         growth: LongestGrowth<'_>,
         is_key_wanted: impl Fn() -> bool,
         mut deliver: impl FnMut(Part, Instant) -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), InputError> {
         let EncodedStream { stream, encoder } = self;
         stream.run(clock, stop, growth, |part, at| {
             if part.is_last && is_key_wanted() {
@@ -259,7 +272,7 @@ impl EncodedStream {
             deliver(part, at)
         })?;
         if encoder.tool.has_given_up() {
-            bail!("--encode: the source cannot be encoded, see the encoder's message above");
+            return Err(ToolError::EncoderGaveUp.into());
         }
         Ok(())
     }

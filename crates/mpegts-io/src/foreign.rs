@@ -8,16 +8,18 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use anabranch_net::{Clock, Surroundings};
 use anabranch_terminal::stop::Stop;
-use anyhow::{Context, anyhow, bail};
 
+use super::address_error::AddressError;
 use super::claimed::Claim;
+use super::foreign_error::ForeignError;
 use super::foreign_name::{ForeignName, Protocol};
 use super::links::Links;
 use super::loopback_pair::loopback_pair;
 use super::source::Source;
-use super::srt::{ForCallers, SrtAddress, SrtInput, SrtOutput, SrtReceivers};
+use super::srt::{ForCallers, SrtAddress, SrtError, SrtInput, SrtOutput, SrtReceivers};
 use super::srtla::Relay;
 use super::supervised::{Supervised, Tool};
+use super::tool_error::ToolError;
 use super::udp_input::UdpInput;
 use super::udp_output::UdpOutput;
 
@@ -83,7 +85,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// A parameter is wrong, or a passphrase cannot be read.
-    pub fn for_callers(&self) -> anyhow::Result<Option<ForCallers>> {
+    pub fn for_callers(&self) -> Result<Option<ForCallers>, AddressError> {
         Ok(match self.protocol {
             Protocol::Srt | Protocol::Srtla => SrtAddress::of(self)?.for_callers(),
             Protocol::Rist | Protocol::Rtmp => None,
@@ -94,17 +96,23 @@ impl ForeignName {
     ///
     /// # Errors
     /// There is no such address, or it has parameters that the SRT sender sets.
-    pub fn srt_listener(&self) -> anyhow::Result<Option<SocketAddr>> {
+    pub fn srt_listener(&self) -> Result<Option<SocketAddr>, AddressError> {
         if self.protocol != Protocol::Srt || self.parameter("mode") != Some("listener") {
             return Ok(None);
         }
         self.check()?;
         let others = self.parameters.iter().find(|(name, _)| name != "mode");
         if let Some((name, _)) = others {
-            bail!("{self}: the program that calls sets {name}, as its connection is carried whole");
+            return Err(AddressError::SetByCaller {
+                name: self.to_string(),
+                parameter: name.clone(),
+            });
         }
         match self.authority().strip_prefix(':') {
-            Some(port) => Ok(Some((Ipv4Addr::UNSPECIFIED, port.parse::<u16>()?).into())),
+            Some(port) => {
+                let port: u16 = port.parse().map_err(AddressError::Port)?;
+                Ok(Some((Ipv4Addr::UNSPECIFIED, port).into()))
+            }
             None => self.address().map(Some),
         }
     }
@@ -113,7 +121,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// There is no port, or a parameter is wrong.
-    pub(super) fn check_all(&self) -> anyhow::Result<()> {
+    pub(super) fn check_all(&self) -> Result<(), AddressError> {
         self.check()?;
         if self.protocol == Protocol::Srt {
             SrtAddress::of(self)?;
@@ -125,7 +133,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// The address or a parameter is invalid, the tool is missing, or the address is taken.
-    pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(Source, ForeignInput)> {
+    pub(super) fn open_input(&self, clock: &Clock) -> Result<(Source, ForeignInput), ForeignError> {
         self.check()?;
         match self.protocol {
             Protocol::Srt => {
@@ -136,31 +144,35 @@ impl ForeignName {
             Protocol::Srtla => self.open_srtla(clock),
             Protocol::Rist => {
                 let input = UdpInput::open_loopback()?;
-                let port = input.port().context("a socket without an address")?;
+                let port = input.port().map_err(ForeignError::LocalAddress)?;
                 self.open_tool(input, self.rist_input(port))
             }
             Protocol::Rtmp => {
-                let [ours, theirs] = loopback_pair().context("cannot open sockets at loopback")?;
+                let [ours, theirs] = loopback_pair().map_err(ToolError::Loopback)?;
                 self.open_tool(UdpInput::of_helper(ours)?, self.rtmp_input(theirs))
             }
         }
     }
 
     /// Opens the relay of the links, and a listener at loopback for the SRT inside.
-    fn open_srtla(&self, clock: &Clock) -> anyhow::Result<(Source, ForeignInput)> {
+    fn open_srtla(&self, clock: &Clock) -> Result<(Source, ForeignInput), ForeignError> {
         let inside = SrtAddress::of(self)?.listening_at(at(0));
         let surroundings = Surroundings::system(*clock);
         let (input, payloads) = SrtInput::open(&inside, &surroundings)?;
         let srt = input
             .local_address()
             .zip(input.origins())
-            .context("a listener has an address")?;
+            .ok_or(SrtError::NoListener)?;
         let relay = Relay::start(&self.shown(), self.address()?, srt, &surroundings)?;
         Ok((Source::Srt(payloads), ForeignInput::Srtla(relay, input)))
     }
 
     /// Starts the program that sends MPEG-TS to the input.
-    fn open_tool(&self, input: UdpInput, tool: Tool) -> anyhow::Result<(Source, ForeignInput)> {
+    fn open_tool(
+        &self,
+        input: UdpInput,
+        tool: Tool,
+    ) -> Result<(Source, ForeignInput), ForeignError> {
         let tool = Supervised::start(tool, &self.to_string())?;
         let source = Source::Udp(Box::new(input));
         Ok((source, ForeignInput::Tool(tool)))
@@ -170,7 +182,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// As for [`ForeignName::open_input`].
-    pub(super) fn open_output(&self, clock: &Clock) -> anyhow::Result<ForeignOutput> {
+    pub(super) fn open_output(&self, clock: &Clock) -> Result<ForeignOutput, ForeignError> {
         self.check()?;
         if self.protocol == Protocol::Srt {
             let output = SrtOutput::open(&SrtAddress::of(self)?, &Surroundings::system(*clock))?;
@@ -178,8 +190,8 @@ impl ForeignName {
         }
         let address = free_address()?;
         let from = format!("udp://{address}");
-        let output = UdpOutput::to(address).context("cannot open a socket")?;
-        let source = output.source().context("cannot open a socket")?;
+        let output = UdpOutput::to(address).map_err(ForeignError::Socket)?;
+        let source = output.source().map_err(ForeignError::Socket)?;
         let tool = self.tool(
             "ristsender",
             "rist-tools",
@@ -196,10 +208,12 @@ impl ForeignName {
         Ok(ForeignOutput::Tool(output, ForeignTool(tool)))
     }
 
-    fn address(&self) -> anyhow::Result<SocketAddr> {
+    fn address(&self) -> Result<SocketAddr, AddressError> {
         let mut addresses = self.authority().to_socket_addrs().ok();
         let first = addresses.as_mut().and_then(Iterator::next);
-        first.ok_or_else(|| anyhow!("{self}: there is no such address"))
+        first.ok_or_else(|| AddressError::Unknown {
+            name: self.to_string(),
+        })
     }
 
     fn rist(&self) -> String {
@@ -276,9 +290,10 @@ fn at(port: u16) -> SocketAddr {
 }
 
 /// Returns an address at loopback that a tool can listen at.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
-    socket.local_addr().context("no port is free")
+fn free_address() -> Result<SocketAddr, ForeignError> {
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|socket| socket.local_addr())
+        .map_err(ForeignError::NoPort)
 }
 
 #[cfg(test)]

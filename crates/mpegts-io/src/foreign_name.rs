@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use anyhow::ensure;
+use super::address_error::AddressError;
 
 /// Parameters whose values are not shown.
 const SECRETS: [&str; 4] = ["passphrase", "secret", "password", "username"];
@@ -91,13 +91,12 @@ impl ForeignName {
 
     /// Returns the name with `text` in place of every `place`.
     pub(super) fn with(&self, place: &str, text: &str) -> Self {
-        let replaced = |part: &String| part.replace(place, text);
         let parameters = self.parameters.iter();
         ForeignName {
             protocol: self.protocol,
-            place: replaced(&self.place),
+            place: self.place.replace(place, text),
             parameters: parameters
-                .map(|(name, value)| (name.clone(), replaced(value)))
+                .map(|(name, value)| (name.clone(), value.replace(place, text)))
                 .collect(),
             stream: self.stream.clone(),
         }
@@ -145,14 +144,15 @@ impl ForeignName {
     ///
     /// # Errors
     /// There is no port.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> Result<(), AddressError> {
         let port = self.authority().rsplit_once(':').map(|(_, port)| port);
-        ensure!(
-            port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
-            "{self}: expected an address and a port, as {}://0.0.0.0:5000",
-            self.protocol()
-        );
-        Ok(())
+        if port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0)) {
+            return Ok(());
+        }
+        Err(AddressError::NoPort {
+            name: self.to_string(),
+            protocol: self.protocol(),
+        })
     }
 
     /// Returns the URL for a tool, with another place.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
@@ -15,6 +14,7 @@ use super::adaptive::{self, AdaptiveCamera};
 use super::encoded::{EncodedStream, Encoder};
 use super::foreign_name::ForeignName;
 use super::growth::LongestGrowth;
+use super::input_error::InputError;
 use super::links::Links;
 use super::part::Part;
 use super::source::Source;
@@ -127,12 +127,15 @@ enum Kind {
 
 impl Input {
     /// Opens an input. `duration` limits the test picture.
+    ///
+    /// # Errors
+    /// The address is wrong or taken, a file cannot be read, or a helper program is missing.
     pub fn open(
         name: &InputName,
         duration: Option<Duration>,
         stop: &Stop,
         clock: &Clock,
-    ) -> anyhow::Result<Input> {
+    ) -> Result<Input, InputError> {
         let mut foreign = None;
         let (shown, (source, kind, first)) = match name {
             InputName::Test => {
@@ -162,7 +165,10 @@ impl Input {
     }
 
     /// Starts an encoder. Its limits are those of `--encoder-range`.
-    pub fn encoded(encoder: Encoder) -> anyhow::Result<Input> {
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn encoded(encoder: Encoder) -> Result<Input, InputError> {
         let name = encoder.name();
         let (input, encoder) = encoder.start()?;
         let source = Source::Udp(Box::new(input));
@@ -189,13 +195,16 @@ impl Input {
 
     /// Hands each unit to `deliver` at its time, with that time. Returns when the input ends or is
     /// stopped, or when `deliver` returns false. `wanted` returns the transport's requests.
+    ///
+    /// # Errors
+    /// The input cannot be read, or a picture cannot be encoded.
     pub fn run(
         self,
         clock: &Clock,
         stop: &Stop,
         wanted: impl Fn() -> Wanted,
         mut deliver: impl FnMut(Unit, Instant) -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), InputError> {
         self.run_with(clock, stop, None, wanted, |part, at| {
             deliver(part.into_unit(), at)
         })
@@ -205,6 +214,9 @@ impl Input {
     /// unit's capture time is that of its first part. One that grows for longer than `longest`,
     /// which is asked at its beginning, ends there; the rest of its picture makes another one. For
     /// the rest, this is [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
     pub fn run_in_parts(
         self,
         clock: &Clock,
@@ -212,7 +224,7 @@ impl Input {
         longest: impl Fn() -> Duration,
         wanted: impl Fn() -> Wanted,
         deliver: impl FnMut(Part, Instant) -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), InputError> {
         self.run_with(clock, stop, Some(&longest), wanted, deliver)
     }
 
@@ -223,7 +235,7 @@ impl Input {
         growth: LongestGrowth<'_>,
         wanted: impl Fn() -> Wanted,
         mut deliver: impl FnMut(Part, Instant) -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), InputError> {
         match self.0 {
             Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, |unit, at| {
                 deliver(unit.into(), at)
@@ -240,7 +252,7 @@ fn run_camera(
     stop: &Stop,
     wanted: impl Fn() -> Wanted,
     mut deliver: impl FnMut(Unit, Instant) -> bool,
-) -> anyhow::Result<()> {
+) -> Result<(), InputError> {
     let origin = clock.now();
     let mut warn_at = origin;
     let mut left_out_count = 0;
@@ -257,9 +269,9 @@ fn run_camera(
         left_out_count += camera.catch_up(now.saturating_since(origin));
         if left_out_count > 0 && now >= warn_at {
             warn_at = now + SLOW_INTERVAL;
-            print::warn(format_args!(
+            log::warn!(
                 "this machine is too slow for the pictures of test:: {left_out_count} are left out"
-            ));
+            );
             left_out_count = 0;
         }
     }

@@ -1,6 +1,5 @@
 //! A limit on lines that senders cause.
 
-use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 
 /// Maximum lines in a period, since links and callers that come and go cause them. It allows all 16
@@ -16,19 +15,19 @@ pub(super) struct LimitedLines {
 }
 
 impl LimitedLines {
-    /// Prints a line that begins with `name`, and before it the number of suppressed ones, if the
+    /// Logs a line that begins with `name`, and before it the number of suppressed ones, if the
     /// limit allows it.
     pub(super) fn note(&mut self, now: Instant, name: &str, line: core::fmt::Arguments<'_>) {
         let Some(left_out) = self.admit(now) else {
             return;
         };
         if left_out > 0 {
-            print::note(format_args!("{name}: {left_out} lines left out"));
+            log::info!("{name}: {left_out} lines left out");
         }
-        print::note(format_args!("{name}: {line}"));
+        log::info!("{name}: {line}");
     }
 
-    /// Returns the number of suppressed lines if another line may be printed.
+    /// Returns the number of suppressed lines if another line may be logged.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         let mut left_out = 0;
         if now.saturating_since(self.since) > LINES_PERIOD {

@@ -65,20 +65,18 @@ impl Links {
             if links.iter().any(|link| link.address == new.address) {
                 continue;
             }
-            let place = links
+            let past = links
                 .iter()
-                .position(|link| !link.is_there && link.address.ip() == new.address.ip())
-                .or_else(|| {
-                    let gone = links.iter().enumerate().filter(|(_, link)| !link.is_there);
-                    let oldest = gone.min_by_key(|(_, link)| link.heard_at);
-                    oldest
-                        .map(|(at, _)| at)
-                        .filter(|_| links.len() >= MAX_LINKS)
-                });
-            match place {
+                .position(|link| !link.is_there && link.address.ip() == new.address.ip());
+            match past {
                 Some(at) => links[at] = *new,
                 None if links.len() < MAX_LINKS => links.push(*new),
-                None => {}
+                None => {
+                    let gone = links.iter_mut().filter(|link| !link.is_there);
+                    if let Some(oldest) = gone.min_by_key(|link| link.heard_at) {
+                        *oldest = *new;
+                    }
+                }
             }
         }
     }
@@ -116,8 +114,8 @@ mod tests {
             links.set(&[link(host, 1, u64::from(host))]);
         }
         assert_eq!(links.get().len(), MAX_LINKS);
-        let there: Vec<_> = links.get();
-        let there = there.iter().filter(|link| link.is_there);
-        assert_eq!(there.collect::<Vec<_>>(), [&link(99, 1, 99)]);
+        let mut there = links.get();
+        there.retain(|link| link.is_there);
+        assert_eq!(there, [link(99, 1, 99)]);
     }
 }

@@ -2,8 +2,8 @@
 
 use anabranch_core::SourceLimits;
 use anabranch_units::Duration;
-use anyhow::bail;
 
+use super::input_error::InputError;
 use super::unit::{Unit, Wanted};
 
 /// Placeholder that is never used.
@@ -14,11 +14,8 @@ pub(super) const LIMITS: SourceLimits = SourceLimits::Fixed;
 pub(super) enum AdaptiveCamera {}
 
 impl AdaptiveCamera {
-    pub(super) fn new(_: Option<Duration>) -> anyhow::Result<Self> {
-        bail!(
-            "this build is without test:, the built-in camera: it was built without the cargo \
-             feature `codec`"
-        )
+    pub(super) fn new(_: Option<Duration>) -> Result<Self, InputError> {
+        Err(InputError::NoCamera)
     }
 
     pub(super) fn next_clock(&self) -> Option<Duration> {
@@ -29,7 +26,7 @@ impl AdaptiveCamera {
         match *self {}
     }
 
-    pub(super) fn take(&mut self, _: Duration, _: Wanted) -> anyhow::Result<Unit> {
+    pub(super) fn take(&mut self, _: Duration, _: Wanted) -> Result<Unit, InputError> {
         match *self {}
     }
 }

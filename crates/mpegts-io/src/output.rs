@@ -2,17 +2,17 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
-use anyhow::Context;
 
 use super::blocking_file::BlockingFile;
 use super::foreign::ForeignOutput;
 use super::foreign_name::ForeignName;
 use super::input::check_protocol;
+use super::output_error::OutputError;
 use super::playout::Piece;
 use super::recording::{Recording, Rotation, check_file};
 use super::srt::SrtReceivers;
@@ -67,9 +67,9 @@ impl OutputName {
     ///
     /// # Errors
     /// They are wrong, or `rotation` is set and the file's name has no `{time}`.
-    pub fn check(&self, rotation: Option<Rotation>) -> anyhow::Result<()> {
+    pub fn check(&self, rotation: Option<Rotation>) -> Result<(), OutputError> {
         match self {
-            OutputName::Foreign(name) => name.check_all(),
+            OutputName::Foreign(name) => Ok(name.check_all()?),
             OutputName::File(path) => check_file(path, rotation),
             OutputName::Stdout | OutputName::Udp(_) => Ok(()),
         }
@@ -122,7 +122,7 @@ impl Output {
         rotation: Option<Rotation>,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Output> {
+    ) -> Result<Output, OutputError> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
@@ -130,10 +130,8 @@ impl Output {
                 Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
-                let file = BlockingFile::standard_output();
-                Ok(Output::Stdout(
-                    file.context("cannot write standard output")?,
-                ))
+                let file = BlockingFile::standard_output().map_err(standard_output_failed)?;
+                Ok(Output::Stdout(file))
             }
             OutputName::Udp(url) => Ok(Output::Udp(Box::new(UdpOutput::open(url)?))),
             OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output(clock)?))),
@@ -158,7 +156,7 @@ impl Output {
 
     /// Returns whether no retry can help after this error: standard output has no reader any more,
     /// and cannot be opened again.
-    pub(super) fn is_over(&self, error: &anyhow::Error) -> bool {
+    pub(super) fn is_over(&self, error: &OutputError) -> bool {
         matches!(self, Output::Stdout(_)) && has_no_reader(error)
     }
 
@@ -173,15 +171,19 @@ impl Output {
     ///
     /// # Errors
     /// The file's error. A player that does not listen is no error.
-    pub fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+    pub fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> Result<(), OutputError> {
         let unit = &piece.bytes;
         match self {
-            Output::File { recording, name } => recording
-                .write(piece, clock, stop)
-                .with_context(|| format!("cannot write {name}")),
+            Output::File { recording, name } => {
+                let written = recording.write(piece, clock, stop);
+                written.map_err(|source| OutputError::Write {
+                    name: name.clone(),
+                    source,
+                })
+            }
             Output::Stdout(file) => file
                 .write(unit, clock, stop)
-                .context("cannot write standard output"),
+                .map_err(standard_output_failed),
             Output::Udp(output) => {
                 output.write(unit, clock, stop);
                 Ok(())
@@ -195,9 +197,15 @@ impl Output {
 }
 
 /// Returns whether the reader of a pipe has gone.
-fn has_no_reader(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+fn has_no_reader(error: &OutputError) -> bool {
+    matches!(error, OutputError::Write { source, .. } if source.kind() == ErrorKind::BrokenPipe)
+}
+
+fn standard_output_failed(source: io::Error) -> OutputError {
+    OutputError::Write {
+        name: "standard output".to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -248,6 +256,6 @@ mod tests {
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let name = OutputName::File("/nowhere/out.ts".into());
         let error = Output::open(&name, None, &clock, &stop).unwrap_err();
-        assert!(format!("{error:#}").contains("/nowhere/out.ts"));
+        assert!(error.to_string().contains("/nowhere/out.ts"), "{error}");
     }
 }

@@ -7,8 +7,8 @@ use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Importance};
 use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
-use anyhow::Context;
 
+use super::input_error::InputError;
 use super::source::{Bytes, READ_BYTES, Source, Wait};
 use super::units::{Reading, UnitSplitter};
 
@@ -49,7 +49,10 @@ pub struct PictureReader {
 
 impl PictureReader {
     /// Opens a film: MPEG-TS or an H.264 byte stream directly, others through ffmpeg.
-    pub fn open(path: &Path) -> anyhow::Result<PictureReader> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or ffmpeg is missing or cannot convert it.
+    pub fn open(path: &Path) -> Result<PictureReader, InputError> {
         let (source, kind, first) = Source::open_file(path)?;
         let mut splitter = UnitSplitter::new(kind);
         splitter.push(&first);
@@ -67,7 +70,10 @@ impl PictureReader {
     }
 
     /// Returns the next picture; `None` at the end.
-    pub fn next_picture(&mut self) -> anyhow::Result<Option<CodedPicture>> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or ffmpeg has failed.
+    pub fn next_picture(&mut self) -> Result<Option<CodedPicture>, InputError> {
         loop {
             if let Some(picture) = self.next_known() {
                 return Ok(Some(picture));
@@ -82,12 +88,19 @@ impl PictureReader {
                 clock: &self.clock,
             };
             let splitter = &mut self.splitter;
-            let mut take = |_, bytes: &[u8]| splitter.push(bytes);
-            let read = &mut self.source;
-            let read = read.read(&mut self.buffer, wait, &mut waited, &mut take);
-            match read.with_context(|| format!("cannot read {}", self.shown))? {
-                Bytes::Some | Bytes::NoneYet => {}
-                Bytes::End => self.has_ended = true,
+            let read = self.source.read(
+                &mut self.buffer,
+                wait,
+                &mut waited,
+                &mut |_, bytes: &[u8]| splitter.push(bytes),
+            );
+            match read {
+                Ok(Bytes::Some | Bytes::NoneYet) => {}
+                Ok(Bytes::End) => self.has_ended = true,
+                Err(source) => {
+                    let name = self.shown.clone();
+                    return Err(InputError::Read { name, source });
+                }
             }
         }
     }

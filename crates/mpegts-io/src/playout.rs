@@ -173,8 +173,11 @@ impl Playout {
         let groups = match times {
             Some(times) if self.is_spread && !is_begun => by_arrival(&times, captured_at),
             _ => {
-                let gap = before.map(|before| captured_at.saturating_since(before));
-                evenly(bytes.len(), gap.filter(|_| self.is_spread), captured_at)
+                let gap = match before {
+                    Some(before) if self.is_spread => Some(captured_at.saturating_since(before)),
+                    _ => None,
+                };
+                evenly(bytes.len(), gap, captured_at)
             }
         };
         self.wait(Waiting {

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anabranch_net::Clock;
 use anabranch_terminal::files::check_writable;
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
 
 use super::blocking_file::BlockingFile;
+use super::output_error::OutputError;
 use super::pipes;
 use super::playout::Piece;
 use super::recording_film::{Film, Step};
@@ -103,14 +102,15 @@ impl Recording {
         rotation: Option<Rotation>,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, OutputError> {
         check_name(path, rotation)?;
-        let shown = path.display();
         let is_one_of_many = path.to_string_lossy().contains(TIME);
         let first = path_at(path, Timestamp::now());
         if is_one_of_many && let Some(folder) = first.parent() {
-            let made = std::fs::create_dir_all(folder);
-            made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            std::fs::create_dir_all(folder).map_err(|source| OutputError::MakeFolder {
+                folder: folder.to_owned(),
+                source,
+            })?;
         }
         // Pipes and devices have no content to lose, and opening a pipe would block.
         if !first.exists() || first.is_file() || first.is_dir() {
@@ -132,7 +132,10 @@ impl Recording {
         if recording.is_pipe() {
             // Nothing is lost in a pipe, and its reader is present before the video.
             let file = BlockingFile::create(path, clock, stop);
-            recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
+            recording.file = Some(file.map_err(|source| OutputError::Write {
+                name: format!("output {}", path.display()),
+                source,
+            })?);
             recording.opened = Some(path.to_owned());
         }
         Ok(recording)
@@ -213,7 +216,7 @@ impl Recording {
             && self.is_one_of_many()
             && let Some(path) = &self.opened
         {
-            print::note(format_args!("recording into {}", path.display()));
+            log::info!("recording into {}", path.display());
         }
         self.byte_count += bytes;
     }
@@ -350,9 +353,8 @@ fn is_film(path: &Path) -> bool {
 /// # Errors
 /// The extension is another container's, `rotation` needs `{time}`, or the folder is missing or
 /// cannot be written.
-pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
+pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> Result<(), OutputError> {
     check_name(path, rotation)?;
-    let has_place = |path: &Path| path.to_string_lossy().contains('{');
     // Folders of files with the time in their names are made.
     let is_made = path.to_string_lossy().contains(TIME);
     let mut folders = path.ancestors().skip(1);
@@ -361,49 +363,58 @@ pub(super) fn check_file(path: &Path, rotation: Option<Rotation>) -> anyhow::Res
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let (shown, name) = (path.display(), folder.display());
-    ensure!(
-        folder.is_dir(),
-        "output {shown}: there is no folder {name}: make it (`mkdir -p {name}`)"
-    );
+    if !folder.is_dir() {
+        return Err(OutputError::NoFolder {
+            path: path.to_owned(),
+            folder: folder.to_owned(),
+        });
+    }
     let is_old = !has_place(path) && path.exists();
     if !is_old {
-        let access = pipes::check_folder_writable(folder);
-        access.with_context(|| format!("output {shown}: cannot write in the folder {name}"))?;
+        pipes::check_folder_writable(folder).map_err(|source| OutputError::Folder {
+            path: path.to_owned(),
+            folder: folder.to_owned(),
+            source,
+        })?;
     } else if path.is_file() || path.is_dir() {
         check_writable(path)?;
     }
     Ok(())
 }
 
+/// Returns whether words in braces may be replaced in the path.
+fn has_place(path: &Path) -> bool {
+    path.to_string_lossy().contains('{')
+}
+
 /// Checks the extension, and that rotated files have different names.
-fn check_name(path: &Path, rotation: Option<Rotation>) -> anyhow::Result<()> {
+fn check_name(path: &Path, rotation: Option<Rotation>) -> Result<(), OutputError> {
     if !is_film(path) {
         check_container(path)?;
     }
-    let shown = path.display();
-    ensure!(
-        rotation.is_none() || path.to_string_lossy().contains(TIME),
-        "output {shown}: with --rotate its name needs {TIME} in it, or each file would take the \
-         place of the one before"
-    );
+    if rotation.is_some() && !path.to_string_lossy().contains(TIME) {
+        return Err(OutputError::SameName {
+            path: path.to_owned(),
+        });
+    }
     Ok(())
 }
 
 /// Rejects extensions of other containers than MPEG-TS.
-pub fn check_container(path: &Path) -> anyhow::Result<()> {
+///
+/// # Errors
+/// The extension is that of another container.
+pub fn check_container(path: &Path) -> Result<(), OutputError> {
     let extension = path
         .extension()
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
     if OTHER_CONTAINERS.contains(&extension.as_str()) {
-        let (given, plain) = (path.display(), path.with_extension("ts"));
-        let plain = plain.display();
-        bail!(
-            "output {given}: the format is MPEG-TS, not .{extension}: name the file {plain}, \
-             and run `ffmpeg -i {plain} -c copy {given}` when it is complete"
-        );
+        return Err(OutputError::Container {
+            path: path.to_owned(),
+            extension,
+        });
     }
     Ok(())
 }
@@ -428,7 +439,6 @@ mod tests {
     #[test]
     fn a_files_name_and_folder_are_examined_without_a_change() {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
         let rotation = Some(Rotation::At { bytes: 1_000_000 });
         for (name, rotation, part) in [
             ("{name}.mkv", None, "the format is MPEG-TS"),
@@ -437,14 +447,14 @@ mod tests {
             ("{name}.ts", rotation, "needs {time}"),
             ("", None, "cannot write"),
         ] {
-            let error = check_file(&path(name), rotation).unwrap_err();
-            assert!(format!("{error:#}").contains(part), "{name}: {error:#}");
+            let error = check_file(&folder.path().join(name), rotation).unwrap_err();
+            assert!(error.to_string().contains(part), "{name}: {error}");
         }
         let made = "none/{name}-{time}.ts";
         for name in ["film.ts", "{name}/{time}/film.ts", "{name}-{time}.ts", made] {
-            check_file(&path(name), None).unwrap();
+            check_file(&folder.path().join(name), None).unwrap();
         }
-        check_file(&path("{name}-{time}.ts"), rotation).unwrap();
+        check_file(&folder.path().join("{name}-{time}.ts"), rotation).unwrap();
         check_file(Path::new("film.ts"), None).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -456,12 +466,11 @@ mod tests {
         let path = folder.path().join("film.ts");
         std::fs::write(&path, "yesterday").unwrap();
         let mut recording = Recording::new(&path, None, &clock, &stop).unwrap();
-        let mut write = |bytes| recording.write(&piece(bytes, true), &clock, &stop).unwrap();
-        write(b"");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "yesterday");
-        write(b"to");
-        write(b"day");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "today");
+        for (bytes, content) in [("", "yesterday"), ("to", "to"), ("day", "today")] {
+            let piece = piece(bytes.as_bytes(), true);
+            recording.write(&piece, &clock, &stop).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        }
         let fresh = folder.path().join("new.ts");
         drop(Recording::new(&fresh, None, &clock, &stop).unwrap());
         assert!(!fresh.exists());
@@ -474,15 +483,10 @@ mod tests {
         let path = folder.path().join("roof/film-{time}.ts");
         let rotation = Some(Rotation::At { bytes: 3 });
         let mut recording = Recording::new(&path, rotation, &clock, &stop).unwrap();
-        let mut write = |bytes: &[u8], is_key| {
-            recording
-                .write(&piece(bytes, is_key), &clock, &stop)
-                .unwrap();
-        };
-        write(b"ab", true);
-        write(b"cd", false);
-        write(b"ef", false);
-        write(b"gh", true);
+        for (bytes, is_key) in [(b"ab", true), (b"cd", false), (b"ef", false), (b"gh", true)] {
+            let piece = piece(bytes, is_key);
+            recording.write(&piece, &clock, &stop).unwrap();
+        }
         let mut files: Vec<_> = std::fs::read_dir(path.parent().unwrap())
             .unwrap()
             .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
@@ -502,10 +506,9 @@ mod tests {
         assert_eq!(rotation, Some(Rotation::After(Duration::from_secs(600))));
         let error = Recording::new(&path, rotation, &clock, &stop).unwrap_err();
         assert!(error.to_string().contains("{time}"), "{error}");
-        let rotation = |text: &str| text.parse::<Rotation>();
-        assert_eq!(rotation("500 MB"), Ok(Rotation::At { bytes: 500_000_000 }));
+        assert_eq!("500 MB".parse(), Ok(Rotation::At { bytes: 500_000_000 }));
         for wrong in ["5", "0 s", "1 kB", "many MB", "-1 MB", "MB"] {
-            assert!(rotation(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<Rotation>().is_err(), "{wrong}");
         }
     }
 

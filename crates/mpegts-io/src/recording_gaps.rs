@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_terminal::files::gaps_path;
-use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
 use jiff::Timestamp;
 
@@ -121,7 +120,7 @@ impl Gaps {
             && !core::mem::replace(&mut self.has_failed, true)
         {
             let path = self.path.display();
-            print::warn(format_args!("gaps are not noted in {path}: {error}"));
+            log::warn!("gaps are not noted in {path}: {error}");
         }
     }
 

@@ -2,54 +2,93 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anabranch_terminal::clean::one_line;
-use anabranch_terminal::print;
 use anabranch_video::input::{InputKind, remux_arguments};
-use anyhow::{Context, bail};
 
 /// Indices of streams with the names of their codecs.
 type Uncarried = Vec<(usize, String)>;
+
+/// Reasons for which a file is not converted to MPEG-TS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemuxError {
+    /// `ffmpeg` is not installed.
+    #[error(
+        "{} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that could make \
+         MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere",
+        path.display()
+    )]
+    NotInstalled {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `ffmpeg` was not started.
+    #[error("cannot start ffmpeg")]
+    Start(#[source] io::Error),
+    /// `ffmpeg` cannot read the file.
+    #[error("{} holds no video or sound that ffmpeg can read: {said}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Last line of `ffmpeg`.
+        said: String,
+    },
+    /// MPEG-TS cannot carry the file's first stream.
+    #[error(
+        "{shown} holds {codec}, which ffmpeg's MPEG-TS cannot carry: encode it first, as in \
+         `ffmpeg -i {shown} -c:v libx264 -bf 0 -c:a aac film.ts`",
+        shown = path.display()
+    )]
+    Uncarried {
+        /// The file.
+        path: PathBuf,
+        /// Codec of the stream.
+        codec: String,
+    },
+}
 
 /// Starts `ffmpeg`, which converts a file of this kind to MPEG-TS on its standard output.
 ///
 /// # Errors
 /// No `ffmpeg`, or video that its MPEG-TS cannot carry.
-pub fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
-    let shown = path.display();
+pub fn remux(path: &Path, kind: InputKind) -> Result<Child, RemuxError> {
     let uncarried = match uncarried_streams(path, kind) {
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "{shown} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that \
-             could make MPEG-TS of it is not installed: \
-             install it, or make a .ts of the file elsewhere"
-        ),
-        uncarried => uncarried.context("cannot start ffmpeg")?,
-    };
-    let uncarried = match uncarried {
-        Ok(uncarried) => uncarried,
-        Err(said) => bail!("{shown} holds no video or sound that ffmpeg can read: {said}"),
+        Ok(Ok(uncarried)) => uncarried,
+        Ok(Err(said)) => {
+            return Err(RemuxError::Unreadable {
+                path: path.to_owned(),
+                said,
+            });
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(RemuxError::NotInstalled {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(RemuxError::Start(error)),
     };
     for (index, codec) in uncarried {
         // Video comes first, if the file has any.
         if index == 0 {
-            bail!(
-                "{shown} holds {codec}, which ffmpeg's MPEG-TS cannot carry: encode it first, \
-                 as in \
-                 `ffmpeg -i {shown} -c:v libx264 -bf 0 -c:a aac film.ts`"
-            );
+            return Err(RemuxError::Uncarried {
+                path: path.to_owned(),
+                codec,
+            });
         }
-        print::note(format_args!(
-            "{shown}: its {codec} will not be recognized by players, since MPEG-TS cannot carry it"
-        ));
+        log::info!(
+            "{}: its {codec} will not be recognized by players, since MPEG-TS cannot carry it",
+            path.display()
+        );
     }
     Command::new("ffmpeg")
         .args(remux_arguments(path, kind))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .context("cannot start ffmpeg")
+        .map_err(RemuxError::Start)
 }
 
 /// Reads the first picture. Returns the streams that players will not recognize according to the

@@ -6,7 +6,9 @@ use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 
+use super::causes::WithCauses;
 use super::output::Output;
+use super::output_error::OutputError;
 use super::playout::Piece;
 
 /// Pause between a failure and the first retry. Each further pause is twice as long.
@@ -86,7 +88,7 @@ impl RetriedOutput {
         piece: &Piece,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Option<OutputEvent>> {
+    ) -> Result<Option<OutputEvent>, OutputError> {
         self.write_at(clock.now(), piece, clock, stop)
     }
 
@@ -96,7 +98,7 @@ impl RetriedOutput {
         piece: &Piece,
         clock: &Clock,
         stop: &Stop,
-    ) -> anyhow::Result<Option<OutputEvent>> {
+    ) -> Result<Option<OutputEvent>, OutputError> {
         let bytes = piece.bytes.len() as u64;
         if let Some(failure) = &mut self.failure
             && !failure.is_due(now, piece)
@@ -113,7 +115,7 @@ impl RetriedOutput {
                 }
             })),
             Err(error) if self.output.is_over(&error) => Err(error),
-            Err(error) => Ok(self.on_failed(now, format!("{error:#}"), bytes)),
+            Err(error) => Ok(self.on_failed(now, WithCauses(&error).to_string(), bytes)),
         }
     }
 

@@ -159,17 +159,24 @@ mod tests {
     fn ordered_of(packets: impl Iterator<Item = (u64, u32, u16)>) -> Vec<u16> {
         let mut order = RtpOrder::default();
         let mut out = Vec::new();
-        let mut take = |bytes: &[u8]| out.push(u16::from_be_bytes([bytes[0], bytes[1]]));
         let mut last_at = Instant::ZERO;
         for (millis, source, sequence) in packets {
             last_at = Instant::from_millis(millis);
-            order.release(last_at, &mut take);
-            let packet = Numbered { source, sequence };
-            order.push(last_at, packet, &sequence.to_be_bytes(), &mut take);
+            order.release(last_at, &mut |bytes| out.extend_from_slice(bytes));
+            let (packet, bytes) = (Numbered { source, sequence }, sequence.to_be_bytes());
+            order.push(last_at, packet, &bytes, &mut |bytes| {
+                out.extend_from_slice(bytes);
+            });
         }
-        order.release(last_at + PATIENCE, &mut take);
+        order.release(last_at + PATIENCE, &mut |bytes| {
+            out.extend_from_slice(bytes)
+        });
         assert_eq!(order.releases_at(), None);
-        out
+        let (numbers, _) = out.as_chunks();
+        numbers
+            .iter()
+            .map(|bytes| u16::from_be_bytes(*bytes))
+            .collect()
     }
 
     #[test]

@@ -39,8 +39,11 @@ struct Owned {
 impl Owned {
     /// Returns whether the socket may have sent a datagram from this address.
     fn may_send_from(&self, from: SocketAddr) -> bool {
-        let is_bound_to = |address| self.address == address || self.address.is_unspecified();
-        self.port == from.port() && matches!(from.ip(), IpAddr::V4(ip) if is_bound_to(ip))
+        let is_bound_to_ip = match from.ip() {
+            IpAddr::V4(ip) => self.address == ip || self.address.is_unspecified(),
+            IpAddr::V6(_) => false,
+        };
+        self.port == from.port() && is_bound_to_ip
     }
 }
 

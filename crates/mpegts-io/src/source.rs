@@ -8,15 +8,15 @@ use std::process::Child;
 
 use anabranch_net::Clock;
 use anabranch_net::system::AsFd;
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
-use anyhow::{Context, bail};
 
 use super::handover::{Payload, Taker};
+use super::input_error::InputError;
 use super::pipes::{self, PipedInput};
 use super::remux::remux;
+use super::udp_error::UdpError;
 use super::udp_input::{Take, UdpInput};
 use super::udp_url::UdpUrl;
 use super::watch::InputWatch;
@@ -61,20 +61,24 @@ pub(super) enum Bytes {
 impl Source {
     /// Opens the file at `path`, through `ffmpeg` if it is neither MPEG-TS nor an H.264 byte
     /// stream.
-    pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
-        let shown = path.display();
-        let mut file = File::open(path).with_context(|| {
+    ///
+    /// # Errors
+    /// The file cannot be read, or `ffmpeg` is missing or cannot convert it.
+    pub(super) fn open_file(path: &Path) -> Result<(Source, InputKind, Vec<u8>), InputError> {
+        let mut file = File::open(path).map_err(|source| {
             if path.as_os_str() == "test" {
-                "there is no file test: the built-in camera is called test:".to_owned()
+                InputError::NoTestFile(source)
             } else {
-                format!("cannot open input {shown}")
+                let name = file_name(path);
+                InputError::Open { name, source }
             }
         })?;
         let mut first = Vec::new();
-        (&mut file)
-            .take(PROBE_LEN as u64)
-            .read_to_end(&mut first)
-            .with_context(|| format!("cannot read input {shown}"))?;
+        let read = (&mut file).take(PROBE_LEN as u64).read_to_end(&mut first);
+        if let Err(source) = read {
+            let name = file_name(path);
+            return Err(InputError::Read { name, source });
+        }
         match probe(&first) {
             kind @ (InputKind::MpegTs | InputKind::AnnexB) => Ok((Source::File(file), kind, first)),
             kind @ (InputKind::Elementary | InputKind::Other) => {
@@ -88,23 +92,22 @@ impl Source {
         path: &Path,
         stop: &Stop,
         clock: &Clock,
-    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+    ) -> Result<(Source, InputKind, Vec<u8>), InputError> {
         if !path.metadata().is_ok_and(|found| pipes::is_fifo(&found)) {
             return Source::open_file(path);
         }
-        let name = format!("input {}", path.display());
+        let name = file_name(path);
         // Opening does not wait for the writer; reading does, until stopped.
-        let pipe = pipes::open_fifo(path).with_context(|| format!("cannot open {name}"))?;
-        Source::probe_pipe(pipe, &name, stop, clock)
+        match pipes::open_fifo(path) {
+            Ok(pipe) => Source::probe_pipe(pipe, &name, stop, clock),
+            Err(source) => Err(InputError::Open { name, source }),
+        }
     }
 
-    fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Source> {
+    fn remux(path: &Path, kind: InputKind) -> Result<Source, InputError> {
         let mut child = remux(path, kind)?;
-        let output = child
-            .stdout
-            .take()
-            .context("ffmpeg has no standard output")?;
-        let output = pipes::output_of(output).context("cannot read from ffmpeg")?;
+        let stdout = child.stdout.take().ok_or(InputError::NoRemuxedOutput)?;
+        let output = pipes::output_of(stdout).map_err(InputError::RemuxedOutput)?;
         Ok(Source::Remuxed { child, output })
     }
 
@@ -112,9 +115,15 @@ impl Source {
     pub(super) fn open_stdin(
         stop: &Stop,
         clock: &Clock,
-    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
-        let pipe = pipes::standard_input().context("cannot read standard input")?;
-        Source::probe_pipe(pipe, "standard input", stop, clock)
+    ) -> Result<(Source, InputKind, Vec<u8>), InputError> {
+        let name = "standard input";
+        match pipes::standard_input() {
+            Ok(pipe) => Source::probe_pipe(pipe, name, stop, clock),
+            Err(source) => Err(InputError::Read {
+                name: name.to_owned(),
+                source,
+            }),
+        }
     }
 
     /// Opens a pipe, and waits for its first bytes.
@@ -123,7 +132,7 @@ impl Source {
         name: &str,
         stop: &Stop,
         clock: &Clock,
-    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+    ) -> Result<(Source, InputKind, Vec<u8>), InputError> {
         let mut source = Source::Pipe(pipe);
         let (mut first, mut buffer) = (Vec::new(), [0; PROBE_LEN]);
         let mut waited = Duration::ZERO;
@@ -135,32 +144,36 @@ impl Source {
                 stop,
                 clock,
             };
-            let mut take = |_, bytes: &[u8]| first.extend_from_slice(bytes);
-            match source.read(rest, wait, &mut waited, &mut take) {
+            let read = source.read(rest, wait, &mut waited, &mut |_, bytes: &[u8]| {
+                first.extend_from_slice(bytes);
+            });
+            match read {
                 Ok(Bytes::Some) => {}
                 Ok(Bytes::NoneYet) => {
-                    let lines = watch.on_nothing(clock.now());
-                    lines.into_iter().for_each(print::note);
+                    if let Some(line) = watch.on_nothing(clock.now()) {
+                        log::info!("{line}");
+                    }
                 }
                 Ok(Bytes::End) => break,
-                Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+                Err(source) => {
+                    let name = name.to_owned();
+                    return Err(InputError::Read { name, source });
+                }
             }
         }
         match probe(&first) {
-            InputKind::Elementary if !stop.is_stopped() => bail!(
-                "{name} is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
-                 -c copy -bsf:v setts=ts=N*DURATION -f mpegts - |` before anabranch"
-            ),
-            InputKind::Other if !stop.is_stopped() => bail!(
-                "{name} is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
-                 -c copy -f mpegts - |` before anabranch"
-            ),
+            InputKind::Elementary if !stop.is_stopped() => Err(InputError::Untimed {
+                name: name.to_owned(),
+            }),
+            InputKind::Other if !stop.is_stopped() => Err(InputError::OtherFormat {
+                name: name.to_owned(),
+            }),
             kind => Ok((source, kind, first)),
         }
     }
 
     /// Listens at the address, and joins if it is a multicast group.
-    pub(super) fn open_udp(url: &UdpUrl) -> anyhow::Result<Source> {
+    pub(super) fn open_udp(url: &UdpUrl) -> Result<Source, UdpError> {
         Ok(Source::Udp(Box::new(UdpInput::open(url)?)))
     }
 
@@ -282,6 +295,11 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// Returns the name of a file or named pipe for messages.
+fn file_name(path: &Path) -> String {
+    format!("input {}", path.display())
 }
 
 /// Hands payloads of SRT to `take`, each with the time at which it was due.

@@ -3,6 +3,7 @@
 mod address;
 mod caller_links;
 mod calling;
+mod error;
 mod origins;
 mod port;
 mod receivers;
@@ -10,7 +11,6 @@ mod route;
 
 use anabranch_net::Surroundings;
 use anabranch_srt::Entropy;
-use anyhow::Context;
 
 use super::handover::{Giver, Payload, Taker, handover};
 use super::links::Links;
@@ -18,6 +18,7 @@ pub use address::ForCallers;
 pub(super) use address::{Mode, SrtAddress};
 use caller_links::CallerLinks;
 use calling::Calling;
+pub use error::SrtError;
 pub(super) use origins::Origins;
 use port::Listening;
 pub use receivers::{SrtReceiver, SrtReceivers};
@@ -54,7 +55,7 @@ impl End {
         address: &SrtAddress,
         direction: Direction,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, SrtError> {
         Ok(match address.mode {
             Mode::Listener => End::Listening(Listening::open(address, direction, surroundings)?),
             Mode::Caller => End::Calling(Calling::start(address, direction, surroundings)?),
@@ -70,8 +71,8 @@ impl SrtInput {
     pub(super) fn open(
         address: &SrtAddress,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<(Self, Taker<Payload>)> {
-        let (giver, taker) = handover().context("no pipe is left")?;
+    ) -> Result<(Self, Taker<Payload>), SrtError> {
+        let (giver, taker) = handover().map_err(SrtError::Pipe)?;
         let links = Links::default();
         let direction = Direction::Input(giver, CallerLinks::new(links.clone()));
         let end = End::open(address, direction, surroundings)?;
@@ -105,8 +106,11 @@ impl SrtOutput {
     ///
     /// # Errors
     /// As for [`SrtInput::open`].
-    pub(super) fn open(address: &SrtAddress, surroundings: &Surroundings) -> anyhow::Result<Self> {
-        let (packets, taker) = handover().context("no pipe is left")?;
+    pub(super) fn open(
+        address: &SrtAddress,
+        surroundings: &Surroundings,
+    ) -> Result<Self, SrtError> {
+        let (packets, taker) = handover().map_err(SrtError::Pipe)?;
         let receivers = SrtReceivers::new(address.mode);
         let direction = Direction::Output(taker, receivers.clone());
         let end = End::open(address, direction, surroundings)?;
@@ -130,6 +134,7 @@ impl SrtOutput {
     }
 }
 
-fn entropy(surroundings: &Surroundings) -> anyhow::Result<Entropy> {
-    Ok(Entropy::new(&surroundings.random_bytes()?))
+fn entropy(surroundings: &Surroundings) -> Result<Entropy, SrtError> {
+    let seed = surroundings.random_bytes().map_err(SrtError::Randomness)?;
+    Ok(Entropy::new(&seed))
 }

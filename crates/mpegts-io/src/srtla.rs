@@ -7,11 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use anabranch_net::{PlainSocket, Surroundings, Work, Worker};
 use anabranch_srtla::{Event, GroupId, LinkSummary, Receiver, Taken};
 use anabranch_units::{Duration, Instant};
-use anyhow::Context;
 
 use super::limited_lines::LimitedLines;
 use super::links::{Link, Links};
-use super::srt::Origins;
+use super::srt::{Origins, SrtError};
 
 /// Longest wait for datagrams before the links are shown again.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -42,14 +41,18 @@ impl Relay {
         listen: SocketAddr,
         (srt, origins): (SocketAddr, Origins),
         surroundings: &Surroundings,
-    ) -> anyhow::Result<Self> {
-        let links = PlainSocket::listen(surroundings, listen);
+    ) -> Result<Self, SrtError> {
+        let links = PlainSocket::listen(surroundings, listen).map_err(|source| {
+            let name = name.to_owned();
+            SrtError::Listen { name, source }
+        })?;
+        let seed = surroundings.random_bytes().map_err(SrtError::Randomness)?;
         let seen = Links::default();
         let now = surroundings.clock().now();
         let hands = Hands {
             name: name.to_owned(),
-            receiver: Receiver::new(&surroundings.random_bytes()?),
-            links: links.with_context(|| format!("cannot listen at {name}"))?,
+            receiver: Receiver::new(&seed),
+            links,
             local_addresses: BTreeMap::new(),
             seen: seen.clone(),
             answers: BTreeMap::new(),
@@ -62,7 +65,7 @@ impl Relay {
         };
         let worker = Worker::start("srtla", surroundings, hands);
         Ok(Relay {
-            _worker: worker.context("cannot start a thread")?,
+            _worker: worker.map_err(SrtError::Thread)?,
             seen,
         })
     }
@@ -169,12 +172,13 @@ impl Hands {
                 self.local_addresses.insert(from, to);
             }
             // A datagram that finds no room is lost, as anywhere in the network.
-            let answer = |bytes: &[u8]| drop(self.links.send_to(bytes, from, to));
             match taken {
                 Taken::Nothing => {}
-                Taken::Answer(bytes) => answer(&bytes),
+                Taken::Answer(bytes) => drop(self.links.send_to(&bytes, from, to)),
                 Taken::Forward { group, ack } => {
-                    ack.inspect(|ack| answer(ack));
+                    if let Some(ack) = ack {
+                        let _ = self.links.send_to(&ack, from, to);
+                    }
                     self.forward(now, group, datagram);
                 }
             }

@@ -1,17 +1,17 @@
 //! A stream of bytes that is cut into units, each handed over at its time, or as its bytes come.
 
 use std::collections::VecDeque;
+use std::io;
 
 use anabranch_net::Clock;
-use anabranch_terminal::print;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::input::InputKind;
-use anyhow::Context;
 
 use super::cutter::Cutter;
 use super::foreign::ForeignInput;
 use super::growth::{Growth, LongestGrowth};
+use super::input_error::InputError;
 use super::links::Links;
 use super::pace::{LONGEST_CATCH_UP, Pace, SHORTEST_WAIT};
 use super::part::Part;
@@ -65,7 +65,7 @@ impl Stream {
         kind: InputKind,
         first: &[u8],
         foreign: Option<ForeignInput>,
-    ) -> anyhow::Result<Self> {
+    ) -> io::Result<Self> {
         let is_of_datagrams = source.is_of_datagrams();
         let (splitter, pace) = if source.may_be_live() {
             (UnitSplitter::live(kind), Pace::piped())
@@ -112,7 +112,7 @@ impl Stream {
         stop: &Stop,
         longest_growth: LongestGrowth<'_>,
         mut deliver: impl FnMut(Part, Instant) -> bool,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), InputError> {
         let mut buffer = vec![0; READ_BYTES];
         let mut state = Reading::GoesOn;
         self.read_at = clock.now();
@@ -144,7 +144,7 @@ impl Stream {
         now: Instant,
         state: Reading,
         longest_growth: LongestGrowth<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> io::Result<()> {
         if self.cutter.is_dated() {
             let mut next_state = state;
             while let Some((part, came_at)) = self.cutter.next_dated(next_state)? {
@@ -237,7 +237,7 @@ impl Stream {
         next_at: Option<Instant>,
         stop: &Stop,
         clock: &Clock,
-    ) -> anyhow::Result<Reading> {
+    ) -> Result<Reading, InputError> {
         self.picture_end
             .on_bytes(self.read_at, self.cutter.progress());
         let is_live = self.source.may_be_live() && next_at.is_none();
@@ -248,8 +248,7 @@ impl Stream {
         };
         let pauses_at = over_at
             .unwrap_or(Instant::FAR_FUTURE)
-            .min(self.read_at + PAUSE);
-        let pauses_at = pauses_at
+            .min(self.read_at + PAUSE)
             .min(self.cutter.held_until().unwrap_or(Instant::FAR_FUTURE))
             .min(self.growth.until().unwrap_or(Instant::FAR_FUTURE));
         if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
@@ -285,8 +284,9 @@ impl Stream {
             Bytes::Some => self.read_at = now,
             Bytes::End => return Ok(Reading::HasEnded),
             Bytes::NoneYet => {
-                let lines = self.watch.on_nothing(now);
-                lines.into_iter().for_each(print::note);
+                if let Some(line) = self.watch.on_nothing(now) {
+                    log::info!("{line}");
+                }
             }
         }
         Ok(match read {
@@ -306,29 +306,32 @@ impl Stream {
         buffer: &mut [u8],
         wait: Wait<'_>,
         is_ahead: bool,
-    ) -> anyhow::Result<Bytes> {
+    ) -> Result<Bytes, InputError> {
         let clock = wait.clock;
-        let (cutter, watch) = (&mut self.cutter, &mut self.watch);
-        let mut pushed = Ok(());
-        let mut take = |came_at: Instant, bytes: &[u8]| {
-            let lines = watch.on_bytes(clock.now(), bytes);
-            lines.into_iter().for_each(print::note);
-            if pushed.is_ok() {
-                pushed = cutter.push(came_at, bytes);
-            }
+        let mut sink = Sink {
+            cutter: &mut self.cutter,
+            watch: &mut self.watch,
+            pushed: Ok(()),
         };
         let mut waited = Duration::ZERO;
         let read = self
             .source
-            .read(buffer, wait, &mut waited, &mut take)
-            .with_context(|| format!("cannot read input {}", self.name))?;
+            .read(buffer, wait, &mut waited, &mut |came_at, bytes: &[u8]| {
+                sink.take(clock.now(), came_at, bytes);
+            });
+        let pushed = sink.pushed;
+        let read = read.map_err(|source| InputError::Read {
+            name: format!("input {}", self.name),
+            source,
+        })?;
         pushed?;
-        if let Some(datagram) = self.source.left_out() {
-            let line = self.watch.on_left_out(clock.now(), &datagram);
-            line.into_iter().for_each(print::note);
+        if let Some(datagram) = self.source.left_out()
+            && let Some(line) = self.watch.on_left_out(clock.now(), &datagram)
+        {
+            log::info!("{line}");
         }
         if let Some(warning) = self.source.warning() {
-            print::warn(format_args!("input {}: {warning}", self.name));
+            log::warn!("input {}: {warning}", self.name);
         }
         if !is_ahead {
             self.waited += waited;
@@ -338,6 +341,25 @@ impl Stream {
             pace.on_empty(clock.now(), self.waiting.lead(clock.now()));
         }
         Ok(read)
+    }
+}
+
+/// Takes the bytes of one read.
+struct Sink<'a> {
+    cutter: &'a mut Cutter,
+    watch: &'a mut InputWatch,
+    /// The cutter's first error.
+    pushed: io::Result<()>,
+}
+
+impl Sink<'_> {
+    fn take(&mut self, now: Instant, came_at: Instant, bytes: &[u8]) {
+        if let Some(line) = self.watch.on_bytes(now, bytes) {
+            log::info!("{line}");
+        }
+        if self.pushed.is_ok() {
+            self.pushed = self.cutter.push(came_at, bytes);
+        }
     }
 }
 

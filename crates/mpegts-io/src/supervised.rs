@@ -12,13 +12,12 @@ use std::thread::JoinHandle;
 use anabranch_net::Clock;
 use anabranch_net::system::{Feature, ensure_has};
 use anabranch_terminal::files::installed;
-use anabranch_terminal::print;
 use anabranch_terminal::system::{ask_to_end, in_own_group};
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, bail};
 
 use crate::claimed::Claim;
 use crate::pipes;
+use crate::tool_error::ToolError;
 
 /// Runtime after which a program counts as working, so that it is restarted after [`FIRST_WAIT`].
 const HAS_WORKED: Duration = Duration::from_secs(5);
@@ -89,7 +88,7 @@ impl Supervised {
     ///
     /// # Errors
     /// It is not installed, or cannot be started.
-    pub(super) fn start(tool: Tool, purpose: &str) -> anyhow::Result<Self> {
+    pub(super) fn start(tool: Tool, purpose: &str) -> Result<Self, ToolError> {
         let Tool {
             program, package, ..
         } = tool;
@@ -97,9 +96,11 @@ impl Supervised {
             ensure_has(Feature::InheritedSockets, purpose)?;
         }
         let Some(path) = installed(program) else {
-            bail!(
-                "{purpose} needs the program {program}, which is not installed (Debian: {package})"
-            );
+            return Err(ToolError::NotInstalled {
+                purpose: purpose.to_owned(),
+                program,
+                package,
+            });
         };
         let shared = Arc::<Shared>::default();
         let keeper = Keeper {
@@ -113,15 +114,15 @@ impl Supervised {
         let (sender, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(program.to_owned())
-            .spawn(move || keeper.run(&sender));
-        let thread = Some(thread.context("cannot start a thread")?);
+            .spawn(move || keeper.run(&sender))
+            .map_err(ToolError::Thread)?;
         let supervised = Supervised {
             program,
             shared,
-            thread,
+            thread: Some(thread),
         };
         let started = started.recv().unwrap_or(Ok(()));
-        started.with_context(|| format!("cannot start {program}"))?;
+        started.map_err(|source| ToolError::Start { program, source })?;
         Ok(supervised)
     }
 
@@ -237,7 +238,9 @@ impl Keeper {
             }
             match self.command.spawn(self.tool.output.as_ref()) {
                 Ok((child, said)) => {
-                    self.tool.input.inspect(|input| input.start(&child));
+                    if let Some(input) = self.tool.input {
+                        input.start(&child);
+                    }
                     state.child = Some(child);
                     said
                 }
@@ -293,7 +296,7 @@ impl Keeper {
 
     fn note(&self, line: impl core::fmt::Display) {
         let name = self.tool.label.unwrap_or(self.tool.program);
-        print::note(format_args!("{name}: {line}"));
+        log::info!("{name}: {line}");
     }
 }
 
@@ -344,7 +347,12 @@ impl Line {
     /// Creates the command line, through `setpriv` if it is installed. With it, no tool survives a
     /// killed program.
     fn of(path: PathBuf, tool: &Tool) -> Self {
-        let Some(setpriv) = installed("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+        let setpriv = if cfg!(target_os = "linux") {
+            installed("setpriv")
+        } else {
+            None
+        };
+        let Some(setpriv) = setpriv else {
             return Line {
                 program: path,
                 arguments: tool.arguments.clone(),

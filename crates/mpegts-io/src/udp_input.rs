@@ -7,13 +7,13 @@ use anabranch_net::Clock;
 use anabranch_net::system::{AsFd, BorrowedFd, UdpState};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::SYNC_BYTE;
-use anyhow::Context;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use super::rtp::{self, RtpPort};
 use super::rtp_order::RtpOrder;
 use super::same_user::{SameUser, bind_to_keep};
 use super::senders::{Origin, Senders};
+use super::udp_error::{SocketError, UdpError};
 use super::udp_socket;
 use super::udp_url::UdpUrl;
 
@@ -90,15 +90,17 @@ impl UdpInput {
     ///
     /// # Errors
     /// The address is taken or invalid, or the system refuses a parameter.
-    pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpInput> {
+    pub(super) fn open(url: &UdpUrl) -> Result<UdpInput, UdpError> {
         let socket = udp_socket::open_input(url)?;
         let buffer_bytes = match url.parameters.buffer_bytes {
             None => Some(SOCKET_BUFFER_BYTES),
             // The size is already set.
             Some(_) => None,
         };
-        let mut input = UdpInput::of(socket, buffer_bytes)
-            .with_context(|| format!("cannot listen at input {url}"))?;
+        let mut input = UdpInput::of(socket, buffer_bytes).map_err(|error| UdpError::Listen {
+            url: url.to_string(),
+            source: SocketError::System(error),
+        })?;
         input.rtp_port.is_named = url.is_rtp();
         Ok(input)
     }
@@ -107,9 +109,8 @@ impl UdpInput {
     ///
     /// # Errors
     /// The system has no free port.
-    pub(super) fn open_loopback() -> anyhow::Result<UdpInput> {
-        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into())
-            .context("cannot listen at a port of loopback")?;
+    pub(super) fn open_loopback() -> Result<UdpInput, UdpError> {
+        let socket = bind_to_keep((Ipv4Addr::LOCALHOST, 0).into()).map_err(UdpError::Loopback)?;
         UdpInput::of_sources(socket, Sources::SameUser(SameUser::default()))
     }
 
@@ -118,13 +119,12 @@ impl UdpInput {
     ///
     /// # Errors
     /// The system refuses a parameter.
-    pub(super) fn of_helper(socket: UdpSocket) -> anyhow::Result<UdpInput> {
+    pub(super) fn of_helper(socket: UdpSocket) -> Result<UdpInput, UdpError> {
         UdpInput::of_sources(socket, Sources::Helper)
     }
 
-    fn of_sources(socket: UdpSocket, sources: Sources) -> anyhow::Result<UdpInput> {
-        let input = UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES))
-            .context("cannot listen at a port of loopback")?;
+    fn of_sources(socket: UdpSocket, sources: Sources) -> Result<UdpInput, UdpError> {
+        let input = UdpInput::of(socket, Some(SOCKET_BUFFER_BYTES)).map_err(UdpError::Loopback)?;
         Ok(UdpInput { sources, ..input })
     }
 
@@ -267,8 +267,10 @@ impl UdpInput {
                         self.rtp_port.on_packets(arrived_at);
                         origin.rtp_source = Some(number.source);
                         self.senders.on_datagram(arrived_at, origin);
-                        let mut take = |bytes: &[u8]| take(arrived_at, bytes);
-                        self.order.push(arrived_at, number, packets, &mut take);
+                        self.order
+                            .push(arrived_at, number, packets, &mut |bytes: &[u8]| {
+                                take(arrived_at, bytes);
+                            });
                     }
                     None if self.rtp_port.may_be_transport(arrived_at, datagram) => {
                         take(arrived_at, datagram);
@@ -411,11 +413,10 @@ mod tests {
             sender.send(&repair).unwrap();
         }
         let mut read = Vec::new();
-        let mut take = |_, bytes: &[u8]| read.extend_from_slice(bytes);
-        assert!(input.read(&clock, &mut take));
+        assert!(input.read(&clock, &mut |_, bytes| read.extend_from_slice(bytes)));
         let until = input.releases_at().expect("one is missing");
         world.run_for(until.saturating_since(clock.now()));
-        assert!(input.read(&clock, &mut take));
+        assert!(input.read(&clock, &mut |_, bytes| read.extend_from_slice(bytes)));
         assert_eq!(read, [1, 2, 3, 5].map(transport_packet).concat());
         assert_eq!(input.left_out().unwrap(), repair[..LEFT_OUT_BYTES]);
     }

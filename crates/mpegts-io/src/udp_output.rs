@@ -8,9 +8,10 @@ use anabranch_net::Clock;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::mpeg_ts::PACKET_LEN;
-use anyhow::{Context, ensure};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
+use super::address_error::AddressError;
+use super::udp_error::{SocketError, UdpError};
 use super::udp_socket;
 use super::udp_url::UdpUrl;
 
@@ -59,15 +60,17 @@ impl UdpOutput {
     ///
     /// # Errors
     /// The address cannot be sent to, or the system refuses a parameter.
-    pub(super) fn open(url: &UdpUrl) -> anyhow::Result<UdpOutput> {
+    pub(super) fn open(url: &UdpUrl) -> Result<UdpOutput, UdpError> {
         let to = url.resolve()?;
-        ensure!(
-            !to.ip().is_unspecified(),
-            "{url}: where to? An output needs an address, as udp://127.0.0.1:6000"
-        );
+        if to.ip().is_unspecified() {
+            let url = url.to_string();
+            return Err(AddressError::NoDestination { url }.into());
+        }
         let [socket, plain] = udp_socket::open_outputs(url, to)?;
-        let mut output = UdpOutput::of(socket, plain, to)
-            .with_context(|| format!("cannot open output {url}"))?;
+        let mut output = UdpOutput::of(socket, plain, to).map_err(|error| UdpError::Output {
+            url: url.to_string(),
+            source: SocketError::System(error),
+        })?;
         if let Some(bytes) = url.parameters.datagram_bytes {
             output.datagram_bytes = bytes / PACKET_LEN * PACKET_LEN;
         }

@@ -4,14 +4,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use anabranch_net::system::interface_index;
-use anabranch_terminal::print;
-use anyhow::{Context, anyhow, bail, ensure};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
+use super::udp_error::{SocketError, UdpError};
 use super::udp_url::{Direction, UdpUrl};
-
-/// Advice for groups that do not arrive by the default interface.
-pub(super) const NAME_INTERFACE: &str = "name its interface by ?iface=NAME or ?localaddr=ADDR";
 
 /// The local side of a socket.
 #[derive(Debug)]
@@ -46,39 +42,34 @@ impl<'a> LocalSide<'a> {
     }
 
     /// Returns the index of the interface; `None` if the URL names none.
-    fn index(&self, socket: &Socket) -> anyhow::Result<Option<u32>> {
+    fn index(&self, socket: &Socket) -> Result<Option<u32>, SocketError> {
         if let Some(name) = self.interface {
             return match interface_index(socket, name) {
                 Some(index) => Ok(Some(index)),
-                None => Err(self.unknown(&format!("no network interface {name:?}"))),
+                None => Err(SocketError::NoInterface {
+                    url: self.url.to_string(),
+                    name: name.to_owned(),
+                    known: known_interfaces(),
+                }),
             };
         }
         let Some(address) = self.address else {
             return Ok(None);
         };
-        let interfaces = if_addrs::get_if_addrs().context("cannot list interfaces")?;
+        let interfaces = if_addrs::get_if_addrs().map_err(SocketError::Interfaces)?;
         let found = interfaces.iter().find(|found| found.ip() == address);
-        let index = found.and_then(|found| found.index);
-        index
-            .ok_or_else(|| self.unknown(&format!("no interface with the address {address}")))
-            .map(Some)
-    }
-
-    fn unknown(&self, missing: &str) -> anyhow::Error {
-        let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-        let known: Vec<_> = interfaces
-            .iter()
-            .map(|known| format!("{} ({})", known.name, known.ip()))
-            .collect();
-        anyhow!(
-            "{}: there is {missing}: there are {}",
-            self.url,
-            known.join(", ")
-        )
+        match found.and_then(|found| found.index) {
+            Some(index) => Ok(Some(index)),
+            None => Err(SocketError::NoInterfaceWith {
+                url: self.url.to_string(),
+                address,
+                known: known_interfaces(),
+            }),
+        }
     }
 
     /// Returns the address by which IPv4 names the interface, where an index is not accepted.
-    fn ipv4_address(&self, socket: &Socket) -> anyhow::Result<Ipv4Addr> {
+    fn ipv4_address(&self, socket: &Socket) -> Result<Ipv4Addr, SocketError> {
         let Some(name) = self.interface else {
             return Ok(match self.address {
                 Some(IpAddr::V4(address)) => address,
@@ -86,17 +77,20 @@ impl<'a> LocalSide<'a> {
             });
         };
         self.index(socket)?;
-        let interfaces = if_addrs::get_if_addrs().context("cannot list interfaces")?;
+        let interfaces = if_addrs::get_if_addrs().map_err(SocketError::Interfaces)?;
         let mut addresses = interfaces.iter().filter(|found| found.name == name);
         let address = addresses.find_map(|found| match found.ip() {
             IpAddr::V4(address) => Some(address),
             IpAddr::V6(_) => None,
         });
-        address.ok_or_else(|| anyhow!("{}: {name} has no IPv4 address", self.url))
+        address.ok_or_else(|| SocketError::NoIpv4 {
+            url: self.url.to_string(),
+            interface: name.to_owned(),
+        })
     }
 
     /// Joins the group at one interface.
-    fn join(&self, socket: &Socket, group: SocketAddr) -> anyhow::Result<()> {
+    fn join(&self, socket: &Socket, group: SocketAddr) -> Result<(), SocketError> {
         let scope_id = match group {
             SocketAddr::V4(_) => 0,
             SocketAddr::V6(group) => group.scope_id(),
@@ -119,11 +113,11 @@ impl<'a> LocalSide<'a> {
                 }
             }
             IpAddr::V6(group) => {
-                ensure!(
-                    self.sources.is_empty(),
-                    "{}: sources are for groups of IPv4",
-                    self.url
-                );
+                if !self.sources.is_empty() {
+                    return Err(SocketError::SourcesOfIpv6 {
+                        url: self.url.to_string(),
+                    });
+                }
                 let index = self.index(socket)?.unwrap_or(scope_id);
                 socket.join_multicast_v6(&group, index)?;
             }
@@ -135,25 +129,40 @@ impl<'a> LocalSide<'a> {
     }
 }
 
+/// Returns the names and addresses of this machine's interfaces.
+fn known_interfaces() -> String {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let known: Vec<_> = interfaces
+        .iter()
+        .map(|known| format!("{} ({})", known.name, known.ip()))
+        .collect();
+    known.join(", ")
+}
+
 /// Opens the socket of an input: it listens at the address, and joins if that is a group.
 ///
 /// # Errors
 /// The address is taken or invalid, or the system refuses a setting.
-pub(super) fn open_input(url: &UdpUrl) -> anyhow::Result<UdpSocket> {
-    open_input_at(url, url.resolve()?).with_context(|| format!("cannot listen at input {url}"))
+pub(super) fn open_input(url: &UdpUrl) -> Result<UdpSocket, UdpError> {
+    let opened = open_input_at(url, url.resolve()?);
+    opened.map_err(|source| UdpError::Listen {
+        url: url.to_string(),
+        source,
+    })
 }
 
-fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> {
+fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> Result<UdpSocket, SocketError> {
     let side = LocalSide::of(url);
     let is_group = listen.ip().is_multicast();
     let mut bound = listen;
     bound.set_port(url.parameters.local_port.unwrap_or(listen.port()));
     if !is_group && let Some(address) = side.address {
-        ensure!(
-            listen.ip().is_unspecified() || listen.ip() == address,
-            "localaddr={address} names another address than {}: one of both suffices",
-            listen.ip()
-        );
+        if !listen.ip().is_unspecified() && listen.ip() != address {
+            return Err(SocketError::TwoAddresses {
+                local: address,
+                listen: listen.ip(),
+            });
+        }
         bound.set_ip(address);
     }
     let socket = new(listen)?;
@@ -163,12 +172,11 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
     }
     socket.bind(&bound.into())?;
     if is_group {
-        let joined = side.join(&socket, listen);
-        joined.with_context(|| {
+        side.join(&socket, listen).map_err(|error| {
             if side.is_chosen() {
-                "cannot join the group".to_owned()
+                SocketError::Join(Box::new(error))
             } else {
-                format!("cannot join the group at the default interface: {NAME_INTERFACE}")
+                SocketError::JoinAtDefault(Box::new(error))
             }
         })?;
     }
@@ -176,7 +184,7 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
         socket.set_recv_buffer_size(bytes)?;
         warn_of_small_buffer(url, bytes, socket.recv_buffer_size()?, "rmem_max");
     }
-    print_without_effect(url, Direction::Input);
+    log_without_effect(url, Direction::Input);
     Ok(socket.into())
 }
 
@@ -184,20 +192,27 @@ fn open_input_at(url: &UdpUrl, listen: SocketAddr) -> anyhow::Result<UdpSocket> 
 ///
 /// # Errors
 /// The system refuses a parameter.
-pub(super) fn open_outputs(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<[UdpSocket; 2]> {
-    let open = || open_output(url, to).with_context(|| format!("cannot open output {url}"));
-    let (first, second) = (open()?, open()?);
+pub(super) fn open_outputs(url: &UdpUrl, to: SocketAddr) -> Result<[UdpSocket; 2], UdpError> {
+    let (first, second) = (open_output(url, to)?, open_output(url, to)?);
     if let Some(bytes) = url.parameters.buffer_bytes {
-        warn_of_small_buffer(url, bytes, first.send_buffer_size()?, "wmem_max");
+        let granted = first.send_buffer_size().map_err(UdpError::Buffer)?;
+        warn_of_small_buffer(url, bytes, granted, "wmem_max");
     }
-    print_without_effect(url, Direction::Output);
+    log_without_effect(url, Direction::Output);
     Ok([first.into(), second.into()])
 }
 
-fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
+fn open_output(url: &UdpUrl, to: SocketAddr) -> Result<Socket, UdpError> {
+    open_output_to(url, to).map_err(|source| UdpError::Output {
+        url: url.to_string(),
+        source,
+    })
+}
+
+fn open_output_to(url: &UdpUrl, to: SocketAddr) -> Result<Socket, SocketError> {
     let side = LocalSide::of(url);
-    if let Some(source) = side.sources.first() {
-        bail!("{source} is no address of this machine, and an output has no other sources");
+    if let Some(sender) = side.sources.first() {
+        return Err(SocketError::OtherSender { sender: *sender });
     }
     let socket = new(to)?;
     if let Some(name) = side.interface {
@@ -212,7 +227,11 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
     let address = side.address.unwrap_or(any.ip());
     let port = url.parameters.local_port.unwrap_or(0);
     let bound = socket.bind(&SocketAddr::new(address, port).into());
-    bound.with_context(|| format!("cannot send from {address}, port {port}"))?;
+    bound.map_err(|source| SocketError::Bind {
+        address,
+        port,
+        source,
+    })?;
     set_interface_and_ttl(&socket, &side, to.ip())?;
     if let Some(bytes) = url.parameters.buffer_bytes {
         socket.set_send_buffer_size(bytes)?;
@@ -221,12 +240,15 @@ fn open_output(url: &UdpUrl, to: SocketAddr) -> anyhow::Result<Socket> {
 }
 
 /// Sets interface and time to live of datagrams to `to`.
-fn set_interface_and_ttl(socket: &Socket, side: &LocalSide<'_>, to: IpAddr) -> anyhow::Result<()> {
+fn set_interface_and_ttl(
+    socket: &Socket,
+    side: &LocalSide<'_>,
+    to: IpAddr,
+) -> Result<(), SocketError> {
     let ttl = side.url.parameters.ttl.map(u32::from);
-    ensure!(
-        to.is_multicast() || ttl != Some(0),
-        "ttl=0 is for multicast groups, whose datagrams then stay on this machine"
-    );
+    if ttl == Some(0) && !to.is_multicast() {
+        return Err(SocketError::TimeToLive);
+    }
     match to {
         IpAddr::V4(to) if to.is_multicast() => {
             if let Some(IpAddr::V4(address)) = side.address {
@@ -259,28 +281,34 @@ fn is_local(address: IpAddr) -> bool {
 /// refuse such a buffer.
 fn warn_of_small_buffer(url: &UdpUrl, asked: usize, granted: usize, limit: &str) {
     if cfg!(target_os = "linux") && granted / 2 < asked {
-        print::warn(format_args!(
+        log::warn!(
             "{url}: of a buffer of {asked} bytes the system grants {}: raise net.core.{limit}",
             granted / 2
-        ));
+        );
     }
 }
 
-fn print_without_effect(url: &UdpUrl, direction: Direction) {
-    let note = url.without_effect(direction);
-    note.into_iter().for_each(print::note);
+fn log_without_effect(url: &UdpUrl, direction: Direction) {
+    if let Some(note) = url.without_effect(direction) {
+        log::info!("{note}");
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn bind_device(socket: &Socket, side: &LocalSide<'_>, name: &str) -> anyhow::Result<()> {
+fn bind_device(socket: &Socket, side: &LocalSide<'_>, name: &str) -> Result<(), SocketError> {
     side.index(socket)?;
     let bound = socket.bind_device(Some(name.as_bytes()));
-    bound.with_context(|| format!("cannot bind to the interface {name}"))
+    bound.map_err(|source| SocketError::Device {
+        interface: name.to_owned(),
+        source,
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bind_device(_: &Socket, _: &LocalSide<'_>, name: &str) -> anyhow::Result<()> {
-    bail!("this system binds to no interface by name: give localaddr= instead of iface={name}")
+fn bind_device(_: &Socket, _: &LocalSide<'_>, name: &str) -> Result<(), SocketError> {
+    Err(SocketError::NoDevices {
+        interface: name.to_owned(),
+    })
 }
 
 /// Rejects datagrams that arrive by interfaces at which other sockets have joined the group.
@@ -297,12 +325,13 @@ fn ignore_joins_of_others(_: &Socket) {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::WithCauses;
 
     fn url(text: &str) -> UdpUrl {
         text.parse().unwrap()
     }
 
-    fn output(text: &str) -> anyhow::Result<UdpSocket> {
+    fn output(text: &str) -> Result<UdpSocket, UdpError> {
         let url = url(text);
         let to = url.resolve().unwrap();
         open_outputs(&url, to).map(|[socket, _]| socket)
@@ -347,13 +376,24 @@ mod tests {
 
     #[test]
     fn inputs_listen_at_the_given_address() {
-        let at = |text: &str| open_input(&url(text)).map(|socket| socket.local_addr().unwrap());
-        let loopback = at("udp://@:0?localaddr=127.0.0.2").unwrap();
-        assert_eq!(loopback.ip(), IpAddr::from([127, 0, 0, 2]));
-        let error = at("udp://127.0.0.1:0?localaddr=127.0.0.2").unwrap_err();
-        assert!(format!("{error:#}").contains("localaddr=127.0.0.2"));
-        let error = at("udp://239.1.1.1:0?iface=nowhere0").unwrap_err();
-        assert!(format!("{error:#}").contains("no network interface \"nowhere0\""));
+        let loopback = open_input(&url("udp://@:0?localaddr=127.0.0.2")).unwrap();
+        let address = loopback.local_addr().unwrap();
+        assert_eq!(address.ip(), IpAddr::from([127, 0, 0, 2]));
+        for (text, part) in [
+            (
+                "udp://127.0.0.1:0?localaddr=127.0.0.2",
+                ": localaddr=127.0.0.2 names another address than 127.0.0.1",
+            ),
+            (
+                "udp://239.1.1.1:0?iface=nowhere0",
+                ": cannot join the group: udp://239.1.1.1:0?iface=nowhere0: there is no network \
+                 interface \"nowhere0\": there are ",
+            ),
+        ] {
+            let error = WithCauses(&open_input(&url(text)).unwrap_err()).to_string();
+            let begin = format!("cannot listen at input {text}{part}");
+            assert!(error.starts_with(&begin), "{error}");
+        }
     }
 
     #[test]
@@ -410,7 +450,7 @@ mod tests {
                 "cannot send from 192.0.2.77",
             ),
         ] {
-            let error = format!("{:#}", output(text).unwrap_err());
+            let error = WithCauses(&output(text).unwrap_err()).to_string();
             assert!(error.contains(text) && error.contains(part), "{error}");
         }
     }

@@ -5,7 +5,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use anyhow::{anyhow, ensure};
+use super::address_error::AddressError;
 
 /// Longest datagram that a parameter may set.
 const MAX_DATAGRAM_BYTES: usize = 65_000;
@@ -14,6 +14,9 @@ const MAX_BUFFER_BYTES: usize = 1 << 30;
 /// Names that an error lists.
 const KNOWN: &str = "localaddr, iface, ttl, rcvbuf (or buffer_size), localport, pkt_size, reuse, \
                      sources, and without effect fifo_size, overrun_nonfatal, timeout and mode";
+
+/// Advice for groups that do not arrive by the default interface.
+pub(super) const NAME_INTERFACE: &str = "name its interface by ?iface=NAME or ?localaddr=ADDR";
 
 /// Section of the help of `send` and `recv`.
 pub const PARAMETERS: &str = "
@@ -77,40 +80,44 @@ impl Parameters {
     /// # Errors
     /// The name is unknown, or cannot have this value.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let wrong = |expected: &str| format!("{name}={value}: expected {expected}");
+        let pair = Pair { name, value };
         match name {
             "localaddr" => {
-                self.local_address =
-                    Some(address(value).ok_or_else(|| wrong("a local IP address"))?)
+                let local = address(value);
+                self.local_address = Some(pair.expected("a local IP address", local)?);
             }
             "iface" | "interface" | "miface" => {
                 let is_name = !value.is_empty() && value.len() < 16;
                 let interface = is_name.then(|| value.to_owned());
-                self.interface = Some(interface.ok_or_else(|| wrong("an interface's name"))?);
+                self.interface = Some(pair.expected("an interface's name", interface)?);
             }
-            "ttl" => self.ttl = Some(number(value, 0, 255).ok_or_else(|| wrong("0 to 255"))? as u8),
+            "ttl" => {
+                let ttl = number(value, 0, 255);
+                self.ttl = Some(pair.expected("0 to 255", ttl)? as u8);
+            }
             "localport" => {
-                let port = number(value, 1, 65_535).ok_or_else(|| wrong("1 to 65535"))?;
-                self.local_port = Some(port as u16);
+                let port = number(value, 1, 65_535);
+                self.local_port = Some(pair.expected("1 to 65535", port)? as u16);
             }
             "rcvbuf" | "buffer_size" => {
                 let bytes = number(value, 1, MAX_BUFFER_BYTES);
-                self.buffer_bytes = Some(bytes.ok_or_else(|| wrong("bytes, at most 1 GiB"))?);
+                self.buffer_bytes = Some(pair.expected("bytes, at most 1 GiB", bytes)?);
             }
             "pkt_size" => {
                 let bytes = number(value, 188, MAX_DATAGRAM_BYTES);
-                self.datagram_bytes = Some(bytes.ok_or_else(|| wrong("188 to 65000 bytes"))?);
+                self.datagram_bytes = Some(pair.expected("188 to 65000 bytes", bytes)?);
             }
             "reuse" | "reuse_socket" => {
-                self.is_shared = Some(match value {
-                    "" | "1" => true,
-                    "0" => false,
-                    _ => return Err(wrong("0 or 1")),
-                });
+                let is_shared = match value {
+                    "" | "1" => Some(true),
+                    "0" => Some(false),
+                    _ => None,
+                };
+                self.is_shared = Some(pair.expected("0 or 1", is_shared)?);
             }
             "sources" => {
                 let sources: Option<Vec<_>> = value.split(',').map(address).collect();
-                self.sources = sources.ok_or_else(|| wrong("IP addresses, joined by commas"))?;
+                self.sources = pair.expected("IP addresses, joined by commas", sources)?;
             }
             // Queues and timeouts of other programs, and a mode that is always on.
             "fifo_size" | "overrun_nonfatal" | "timeout" | "mode" => {
@@ -123,6 +130,23 @@ impl Parameters {
             }
         }
         Ok(())
+    }
+}
+
+/// A parameter as written.
+struct Pair<'a> {
+    name: &'a str,
+    value: &'a str,
+}
+
+impl Pair<'_> {
+    /// Returns the parsed value.
+    ///
+    /// # Errors
+    /// There is none. The text names the parameter and the expected values.
+    fn expected<T>(&self, what: &str, parsed: Option<T>) -> Result<T, String> {
+        let Pair { name, value } = self;
+        parsed.ok_or_else(|| format!("{name}={value}: expected {what}"))
     }
 }
 
@@ -195,7 +219,7 @@ impl UdpUrl {
     ///
     /// # Errors
     /// The address does not exist.
-    pub(super) fn resolve(&self) -> anyhow::Result<SocketAddr> {
+    pub(super) fn resolve(&self) -> Result<SocketAddr, AddressError> {
         let any = match &self.parameters.local_address {
             Some(IpAddr::V6(_)) => "[::]",
             _ => "0.0.0.0",
@@ -206,24 +230,28 @@ impl UdpUrl {
             self.place.clone()
         };
         let mut addresses = whole.to_socket_addrs().ok().into_iter().flatten();
-        let to = addresses
-            .next()
-            .ok_or_else(|| anyhow!("{self}: expected address and port, as udp://127.0.0.1:5000"))?;
+        let Some(to) = addresses.next() else {
+            return Err(AddressError::NoAddress {
+                url: self.to_string(),
+            });
+        };
         let others = self.before_at.iter().chain(&self.parameters.local_address);
         for other in others.chain(&self.parameters.sources) {
-            ensure!(
-                other.is_ipv4() == to.is_ipv4(),
-                "{self}: of {other} and {}, one is IPv4 and the other IPv6",
-                to.ip()
-            );
+            if other.is_ipv4() != to.is_ipv4() {
+                return Err(AddressError::Families {
+                    url: self.to_string(),
+                    one: *other,
+                    other: to.ip(),
+                });
+            }
         }
         let needs_group = self.before_at.is_some() || !self.parameters.sources.is_empty();
-        ensure!(
-            to.ip().is_multicast() || !needs_group,
-            "{self}: an address before the @, and sources, are for multicast groups, and {} is \
-             none",
-            to.ip()
-        );
+        if needs_group && !to.ip().is_multicast() {
+            return Err(AddressError::NoGroup {
+                url: self.to_string(),
+                address: to.ip(),
+            });
+        }
         Ok(to)
     }
 
@@ -234,17 +262,23 @@ impl UdpUrl {
             direction == Direction::Input,
             direction == Direction::Output,
         );
-        let unused = [
-            ("ttl", is_input && parameters.ttl.is_some()),
-            ("pkt_size", is_input && parameters.datagram_bytes.is_some()),
-            ("reuse", is_output && parameters.is_shared.is_some()),
-        ];
-        let unused = unused.iter().filter(|(_, is_unused)| *is_unused);
-        let mut names: Vec<&str> = unused.map(|(name, _)| *name).collect();
+        let mut names = Vec::new();
+        if is_input && parameters.ttl.is_some() {
+            names.push("ttl");
+        }
+        if is_input && parameters.datagram_bytes.is_some() {
+            names.push("pkt_size");
+        }
+        if is_output && parameters.is_shared.is_some() {
+            names.push("reuse");
+        }
         names.extend(parameters.foreign.iter().map(String::as_str));
         let side = if is_input { "input" } else { "output" };
-        let names = (!names.is_empty()).then(|| names.join(", "))?;
-        Some(format!("{side} {self}: without effect here: {names}"))
+        if names.is_empty() {
+            return None;
+        }
+        let list = names.join(", ");
+        Some(format!("{side} {self}: without effect here: {list}"))
     }
 
     /// Returns whether it is a multicast group without a chosen interface.
@@ -359,10 +393,9 @@ mod tests {
     #[test]
     fn parameters_without_effect_are_named() {
         let all = url("udp://127.0.0.1:1?ttl=3&pkt_size=1316&reuse=1&rcvbuf=9000&fifo_size=1");
-        let named = |direction| all.without_effect(direction).unwrap();
-        let input = named(Direction::Input);
+        let input = all.without_effect(Direction::Input).unwrap();
         assert!(input.ends_with("here: ttl, pkt_size, fifo_size"), "{input}");
-        let output = named(Direction::Output);
+        let output = all.without_effect(Direction::Output).unwrap();
         assert!(output.ends_with("here: reuse, fifo_size"), "{output}");
         let none = url("udp://127.0.0.1:1?localaddr=127.0.0.1&rcvbuf=9000&iface=lo");
         for direction in [Direction::Input, Direction::Output] {

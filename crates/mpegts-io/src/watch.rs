@@ -4,7 +4,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, probe};
 
 use super::rtp::RtpPacket;
-use super::udp_socket::NAME_INTERFACE;
+use super::udp_url::NAME_INTERFACE;
 
 /// Time after which silence is reported, or an input that never was MPEG-TS. A read waits for up to
 /// 100 ms more.

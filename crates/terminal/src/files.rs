@@ -26,14 +26,27 @@ pub fn installed(program: &str) -> Option<PathBuf> {
     candidates.find(|candidate| candidate.is_file())
 }
 
+/// Refusal of a file that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}", path.display())]
+pub struct UnwritableFile {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// The system's error.
+    pub source: io::Error,
+}
+
 /// Checks that the file can be written.
 ///
 /// # Errors
 /// It cannot be opened or created.
-pub fn check_writable(path: &Path) -> anyhow::Result<()> {
+pub fn check_writable(path: &Path) -> Result<(), UnwritableFile> {
     let is_new = !path.exists();
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("cannot write {}", path.display()))?;
+    opened.map_err(|source| UnwritableFile {
+        path: path.to_owned(),
+        source,
+    })?;
     if is_new {
         // The check leaves no new file behind.
         let _ = fs::remove_file(path);

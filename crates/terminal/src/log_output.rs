@@ -1,4 +1,4 @@
-//! Output of what libraries log.
+//! Output of the records that libraries log.
 //!
 //! Libraries report by the facade `log` and never print: a host without a logger has a quiet
 //! library. The programs print those reports as their own lines.
@@ -10,8 +10,8 @@ use crate::print::{self, Level};
 /// Beginning of the targets of this project's crates. Reports of other crates are not printed.
 const OUR_TARGETS: &str = "anabranch";
 
-/// Prints what this project's libraries log, from now on: warnings as [`print::warn`] does, and
-/// information as [`print::note`] does. A logger that exists already stays.
+/// Prints the records of this project's libraries from now on: warnings as [`print::warn`] does,
+/// and information as [`print::note`] does. A logger that exists already stays.
 pub fn print_library_logs() {
     if log::set_logger(&Printer).is_ok() {
         log::set_max_level(LevelFilter::Info);

@@ -246,7 +246,7 @@ struct Feed<'a> {
 
 /// Plays the input until it or the film ends.
 fn play(input: Input, feed: &Feed<'_>) -> anyhow::Result<()> {
-    input.run(
+    let played = input.run(
         &feed.clock,
         feed.stop,
         || Wanted {
@@ -254,7 +254,8 @@ fn play(input: Input, feed: &Feed<'_>) -> anyhow::Result<()> {
             is_key: feed.is_key_wanted.swap(false, Ordering::Relaxed),
         },
         |unit, captured_at| captured_at < feed.end_at && feed.send(unit, captured_at),
-    )
+    );
+    Ok(played?)
 }
 
 impl Feed<'_> {

@@ -156,9 +156,10 @@ fn addable(text: &str) -> Result<OutputName, Refused> {
         return Err(Refused::Wrong(text.to_owned()));
     }
     let name: OutputName = text.parse().map_err(Refused::Wrong)?;
-    name.check(None)
-        .map_err(|error| Refused::Wrong(format!("{error:#}")))?;
-    Ok(name)
+    match name.check(None) {
+        Ok(()) => Ok(name),
+        Err(error) => Err(Refused::Wrong(format!("{:#}", anyhow::Error::from(error)))),
+    }
 }
 
 impl ReceivedStreams<'_> {

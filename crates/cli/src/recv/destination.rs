@@ -29,7 +29,7 @@ impl Destination {
         if !self.output.is_file() && self.text.contains(NAME) {
             return Ok(());
         }
-        self.output.check(rotation)
+        Ok(self.output.check(rotation)?)
     }
 
     /// Returns whether it is standard output.

@@ -192,7 +192,9 @@ impl Carrier {
         );
         let megabytes = self.bytes as f64 / 1e6;
         print::note(format_args!("{self}: {megabytes:.1} MB of MPEG-TS came"));
-        written.and(ran).and_then(|()| outputs.check())
+        written?;
+        ran?;
+        outputs.check()
     }
 }
 

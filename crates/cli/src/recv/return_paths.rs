@@ -120,7 +120,9 @@ impl ReturnPaths {
                         return_paths.send(None, &unit.into_frame(captured_at).0);
                         true
                     });
-                    fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
+                    if let Err(error) = fed {
+                        print::note(format_args!("{:#}", anyhow::Error::from(error)));
+                    }
                 })
                 .context("cannot start a thread")?;
         }

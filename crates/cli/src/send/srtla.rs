@@ -307,7 +307,7 @@ impl Session<'_> {
         let name = own_caller(sender.address(), parameters)?;
         let mut output = Output::open(&name, None, &clock, &stop)?;
         std::thread::scope(|scope| {
-            let feeder = scope.spawn(move || {
+            let feeder = scope.spawn(move || -> anyhow::Result<()> {
                 let mut written = Ok(());
                 let ran = input.run(
                     &clock,
@@ -329,7 +329,8 @@ impl Session<'_> {
                 // The caller ends with the output: its last packets need the latency to arrive.
                 let latency = sender.snapshot().latency.unwrap_or_default();
                 let _ = stop.wait_until(&clock, clock.now() + latency + Duration::from_secs(1));
-                ran.and(written)
+                ran?;
+                Ok(written?)
             });
             self.serve(|| feeder.is_finished());
             self.stop.stop();

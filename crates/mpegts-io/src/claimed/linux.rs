@@ -71,8 +71,7 @@ mod tests {
     fn a_helper_hears_its_source_alone() {
         let own = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let other = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut helper = Command::new("python3");
-        let mut helper = helper
+        let mut helper = Command::new("python3")
             .args(["-I", "-c", HELPER])
             .stdout(Stdio::piped())
             .spawn()

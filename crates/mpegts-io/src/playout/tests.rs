@@ -230,20 +230,33 @@ fn frames_that_wait_follow_the_clock() {
     assert_eq!(playout.next_at(), Some(at(510)));
 }
 
-#[test]
-fn parts_leave_at_once_and_the_rest_with_their_frame() {
-    let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
-    let part = |begin: usize, len: usize| FramePart {
-        id: FrameId(0),
+/// Returns the part of a key frame that begins at byte `begin`.
+fn key_part(id: u64, begin: usize, bytes: &[u8]) -> FramePart {
+    FramePart {
+        id: FrameId(id),
         importance: Importance::Key,
         captured_at: at(0) + HOUR,
         offset: offset(10),
         begin,
-        bytes: vec![5; len],
-    };
-    playout.push_part(part(0, 400));
+        bytes: bytes.to_vec(),
+    }
+}
+
+/// Returns a whole key frame, of which 1,000 bytes came in parts.
+fn parted_frame(id: u64, whole: &[u8]) -> ReceivedFrame {
+    ReceivedFrame {
+        id: FrameId(id),
+        parted_bytes: 1_000,
+        ..frame_at(0, Importance::Key, whole.to_vec())
+    }
+}
+
+#[test]
+fn parts_leave_at_once_and_the_rest_with_their_frame() {
+    let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
+    playout.push_part(key_part(0, 0, &[5; 400]));
     assert_eq!(popped(&mut playout, at(1)), Some((5, 376, true)));
-    playout.push_part(part(400, 400));
+    playout.push_part(key_part(0, 400, &[5; 400]));
     assert_eq!(popped(&mut playout, at(2)), Some((5, 376, false)));
     let mut bytes = vec![5; 6 * PACKET_LEN];
     let times = ArrivalTimes::new(&[(6, at(0) + HOUR)], at(2) + HOUR);
@@ -261,7 +274,7 @@ fn parts_leave_at_once_and_the_rest_with_their_frame() {
         Some((5, 2 * PACKET_LEN, false))
     );
     // A frame that is dropped after a part leaves whole packets behind.
-    playout.push_part(part(0, 200));
+    playout.push_part(key_part(0, 0, &[5; 200]));
     playout.on_dropped(at(4));
     playout.push(at(5), frame(1, Importance::Reference, 188));
     assert_eq!(popped(&mut playout, at(5)), Some((5, 188, true)));
@@ -272,30 +285,17 @@ fn parts_leave_at_once_and_the_rest_with_their_frame() {
 #[test]
 fn bytes_behind_a_part_that_was_lost_leave_once_with_their_frame() {
     let whole: Vec<u8> = (0..8 * PACKET_LEN).map(|at| at as u8).collect();
-    let part = |id: u64, range: core::ops::Range<usize>| FramePart {
-        id: FrameId(id),
-        importance: Importance::Key,
-        captured_at: at(0) + HOUR,
-        offset: offset(10),
-        begin: range.start,
-        bytes: whole[range].to_vec(),
-    };
-    let frame = |id: u64| ReceivedFrame {
-        id: FrameId(id),
-        parted_bytes: 1_000,
-        ..frame_at(0, Importance::Key, whole.clone())
-    };
     let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
     let mut left = Vec::new();
-    playout.push_part(part(0, 0..400));
-    playout.push_part(part(0, 700..1_000));
-    playout.push(at(3), frame(0));
+    playout.push_part(key_part(0, 0, &whole[..400]));
+    playout.push_part(key_part(0, 700, &whole[700..1_000]));
+    playout.push(at(3), parted_frame(0, &whole));
     // Of the next frame the first part is lost, and of the one after it the whole.
-    playout.push_part(part(1, 400..1_000));
-    playout.push(at(4), frame(1));
-    playout.push_part(part(2, 0..400));
-    playout.push_part(part(3, 400..1_000));
-    playout.push(at(5), frame(3));
+    playout.push_part(key_part(1, 400, &whole[400..1_000]));
+    playout.push(at(4), parted_frame(1, &whole));
+    playout.push_part(key_part(2, 0, &whole[..400]));
+    playout.push_part(key_part(3, 400, &whole[400..1_000]));
+    playout.push(at(5), parted_frame(3, &whole));
     while let Some(piece) = playout.pop(at(5)) {
         left.extend(piece.bytes);
     }

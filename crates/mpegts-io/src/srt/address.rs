@@ -1,19 +1,17 @@
 //! Addresses of SRT with the parameters of libsrt's programs: `srt://HOST:PORT?name=value&…`.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use anabranch_net::Surroundings;
 use anabranch_srt::{KeyLength, MaxBandwidth, Passphrase, Settings};
 use anabranch_units::{DataRate, Duration};
-use anyhow::{Context, anyhow, bail, ensure};
 
+use crate::address_error::{AddressError, ParameterError};
 use crate::foreign_name::ForeignName;
 
-/// Names that an error lists.
-const KNOWN: &str = "mode, streamid, latency, rcvlatency, peerlatency, passphrase, \
-                     passphrase_file, passphrase_env, pbkeylen, maxbw, inputbw, oheadbw, \
-                     kmrefreshrate, kmpreannounce, peeridletimeo, conntimeo, fc and mss";
 /// Parameters whose only value here is libsrt's default of live mode, or that have no meaning here.
 const WITHOUT_EFFECT: [&str; 14] = [
     "transtype",
@@ -74,7 +72,7 @@ impl SrtAddress {
     ///
     /// # Errors
     /// A parameter is unknown or wrong, or a passphrase cannot be read.
-    pub(crate) fn of(name: &ForeignName) -> anyhow::Result<Self> {
+    pub(crate) fn of(name: &ForeignName) -> Result<Self, AddressError> {
         let place = name.authority().to_owned();
         let mut address = SrtAddress {
             shown: name.shown(),
@@ -86,9 +84,12 @@ impl SrtAddress {
         };
         let mut bandwidth = Bandwidth::default();
         for (parameter, value) in name.parameters() {
-            address
-                .set(parameter, value, &mut bandwidth)
-                .with_context(|| format!("{name}: parameter {parameter}"))?;
+            let set = address.set(parameter, value, &mut bandwidth);
+            set.map_err(|source| AddressError::Parameter {
+                name: name.to_string(),
+                parameter: parameter.to_owned(),
+                source,
+            })?;
         }
         address.settings.max_bandwidth = bandwidth.get()?;
         Ok(address)
@@ -115,7 +116,7 @@ impl SrtAddress {
     ///
     /// # Errors
     /// There is no such host.
-    pub(super) fn resolve(&self, surroundings: &Surroundings) -> anyhow::Result<SocketAddr> {
+    pub(super) fn resolve(&self, surroundings: &Surroundings) -> Result<SocketAddr, AddressError> {
         self.resolve_for(0, surroundings)
     }
 
@@ -128,23 +129,37 @@ impl SrtAddress {
         &self,
         attempt: usize,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<SocketAddr> {
+    ) -> Result<SocketAddr, AddressError> {
         if let Some(port) = self.place.strip_prefix(':') {
-            let port = port.parse().context("the port is no number")?;
+            let port = port.parse().map_err(AddressError::Port)?;
             return Ok((Ipv4Addr::UNSPECIFIED, port).into());
         }
         let found = surroundings
             .resolve(&self.place)
-            .with_context(|| format!("{}: no such host", self.shown))?;
-        turn(found, attempt).ok_or_else(|| anyhow!("{}: no such host", self.shown))
+            .map_err(|error| self.no_host(Some(error)))?;
+        turn(found, attempt).ok_or_else(|| self.no_host(None))
     }
 
-    fn set(&mut self, name: &str, value: &str, bandwidth: &mut Bandwidth) -> anyhow::Result<()> {
+    fn no_host(&self, source: Option<io::Error>) -> AddressError {
+        AddressError::NoHost {
+            name: self.shown.clone(),
+            source,
+        }
+    }
+
+    fn set(
+        &mut self,
+        name: &str,
+        value: &str,
+        bandwidth: &mut Bandwidth,
+    ) -> Result<(), ParameterError> {
         let settings = &mut self.settings;
         match name {
             "mode" => self.mode = mode(value)?,
             "streamid" => {
-                ensure!(value.len() <= 512, "a stream ID has 512 bytes at most");
+                if value.len() > 512 {
+                    return Err(ParameterError::StreamId);
+                }
                 self.stream_id = Some(value.to_owned()).filter(|id| !id.is_empty());
             }
             "latency" => {
@@ -156,15 +171,18 @@ impl SrtAddress {
             "passphrase" => settings.passphrase = Some(passphrase(value)?),
             "passphrase_file" => settings.passphrase = Some(passphrase(&read(value)?)?),
             "passphrase_env" => {
-                let text = std::env::var(value)
-                    .with_context(|| format!("no environment variable {value}"))?;
+                let text = std::env::var(value).map_err(|source| ParameterError::Variable {
+                    name: value.to_owned(),
+                    source,
+                })?;
                 settings.passphrase = Some(passphrase(&text)?);
             }
             "pbkeylen" => {
                 let bytes: usize = number(value)?;
                 settings.key_length = KeyLength::of_bytes(bytes);
-                let is_known = bytes == 0 || settings.key_length.is_some();
-                ensure!(is_known, "a key has 16, 24 or 32 bytes");
+                if bytes != 0 && settings.key_length.is_none() {
+                    return Err(ParameterError::KeyLength);
+                }
             }
             "maxbw" => bandwidth.max = number(value)?,
             "inputbw" => bandwidth.input = number(value)?,
@@ -175,21 +193,18 @@ impl SrtAddress {
             "conntimeo" => settings.connect_timeout = millis(value)?,
             "fc" => {
                 settings.flow_window = number(value)?;
-                let window = settings.flow_window;
-                ensure!(
-                    (32..=MAX_WINDOW).contains(&window),
-                    "from 32 to {MAX_WINDOW} packets"
-                );
+                if !(32..=MAX_WINDOW).contains(&settings.flow_window) {
+                    return Err(ParameterError::FlowWindow { most: MAX_WINDOW });
+                }
             }
             "mss" => {
                 settings.mtu = number(value)?;
-                ensure!(
-                    (576..=1_500).contains(&settings.mtu),
-                    "from 576 to 1500 bytes"
-                );
+                if !(576..=1_500).contains(&settings.mtu) {
+                    return Err(ParameterError::PacketSize);
+                }
             }
             _ if WITHOUT_EFFECT.contains(&name) => without_effect(name, value)?,
-            _ => bail!("is not known; there are {KNOWN}"),
+            _ => return Err(ParameterError::Unknown),
         }
         Ok(())
     }
@@ -214,15 +229,14 @@ impl Default for Bandwidth {
 }
 
 impl Bandwidth {
-    fn get(self) -> anyhow::Result<MaxBandwidth> {
+    fn get(self) -> Result<MaxBandwidth, AddressError> {
         fn rate(bytes: u64) -> MaxBandwidth {
             MaxBandwidth::Rate(DataRate::from_bits_per_second(bytes.saturating_mul(8)))
         }
 
-        ensure!(
-            (5..=100).contains(&self.overhead),
-            "parameter oheadbw: from 5 to 100 percent"
-        );
+        if !(5..=100).contains(&self.overhead) {
+            return Err(AddressError::Overhead);
+        }
         Ok(match (self.max, self.input) {
             (..0, _) => Settings::default().max_bandwidth,
             (0, 0) => MaxBandwidth::Input {
@@ -242,16 +256,16 @@ fn default_mode(place: &str) -> Mode {
     if is_any { Mode::Listener } else { Mode::Caller }
 }
 
-fn mode(value: &str) -> anyhow::Result<Mode> {
+fn mode(value: &str) -> Result<Mode, ParameterError> {
     match value {
         "caller" | "client" => Ok(Mode::Caller),
         "listener" | "server" => Ok(Mode::Listener),
-        "rendezvous" => bail!("rendezvous is not spoken here: let one end be the listener"),
-        _ => bail!("is caller or listener"),
+        "rendezvous" => Err(ParameterError::Rendezvous),
+        _ => Err(ParameterError::Mode),
     }
 }
 
-fn without_effect(name: &str, value: &str) -> anyhow::Result<()> {
+fn without_effect(name: &str, value: &str) -> Result<(), ParameterError> {
     let is_other_mode = match name {
         "transtype" => value != "live",
         "messageapi" | "tsbpdmode" | "tlpktdrop" | "enforcedencryption" => {
@@ -259,38 +273,39 @@ fn without_effect(name: &str, value: &str) -> anyhow::Result<()> {
         }
         _ => false,
     };
-    ensure!(
-        !is_other_mode,
-        "only live mode with its defaults is spoken here"
-    );
+    if is_other_mode {
+        return Err(ParameterError::NotLive);
+    }
     Ok(())
 }
 
-fn number<T: FromStr>(value: &str) -> anyhow::Result<T> {
-    value.parse().map_err(|_| anyhow!("expected a number"))
+fn number<T: FromStr>(value: &str) -> Result<T, ParameterError> {
+    value.parse().map_err(|_| ParameterError::NoNumber)
 }
 
 /// Parses milliseconds, with or without their unit.
-fn millis(value: &str) -> anyhow::Result<Duration> {
+fn millis(value: &str) -> Result<Duration, ParameterError> {
     let text = value.strip_suffix("ms").unwrap_or(value);
-    let millis: u16 = text
-        .parse()
-        .map_err(|_| anyhow!("expected milliseconds up to 65535, as 200"))?;
+    let millis: u16 = text.parse().map_err(|_| ParameterError::NoMilliseconds)?;
     Ok(Duration::from_millis(millis.into()))
 }
 
-fn passphrase(text: &str) -> anyhow::Result<Passphrase> {
-    Passphrase::new(text).context("SRT's passphrases have 10 to 79 characters")
+fn passphrase(text: &str) -> Result<Passphrase, ParameterError> {
+    Passphrase::new(text).ok_or(ParameterError::Passphrase)
 }
 
 /// Reads the first line of a file.
-fn read(path: &str) -> anyhow::Result<String> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {path}"))?;
+fn read(path: &str) -> Result<String, ParameterError> {
     let mut text = String::new();
-    let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
-    read.with_context(|| format!("cannot read {path}"))?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    let read =
+        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text));
+    match read {
+        Ok(_) => Ok(text.lines().next().unwrap_or_default().to_owned()),
+        Err(source) => Err(ParameterError::File {
+            path: path.to_owned(),
+            source,
+        }),
+    }
 }
 
 /// Returns the address whose turn it is.
@@ -308,8 +323,9 @@ fn turn(mut addresses: Vec<SocketAddr>, attempt: usize) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::WithCauses;
 
-    fn address(text: &str) -> anyhow::Result<SrtAddress> {
+    fn address(text: &str) -> Result<SrtAddress, AddressError> {
         SrtAddress::of(&ForeignName::input(text).unwrap())
     }
 
@@ -376,8 +392,8 @@ mod tests {
             ("oheadbw=1", "5 to 100"),
             ("mss=9000", "576 to 1500"),
         ] {
-            let error = address(&format!("srt://127.0.0.1:9000?{parameters}"));
-            let error = format!("{:#}", error.unwrap_err());
+            let parsed = address(&format!("srt://127.0.0.1:9000?{parameters}"));
+            let error = WithCauses(&parsed.unwrap_err()).to_string();
             assert!(error.contains(part) && !error.contains("short"), "{error}");
         }
     }

@@ -114,21 +114,22 @@ mod tests {
     #[test]
     fn loss_is_that_of_the_last_second() {
         let mut seen = CallerLinks::default();
-        let at = Instant::from_secs;
-        let counts = |received_packets, missing_packets, recovered_packets| Statistics {
-            received_packets,
-            missing_packets,
-            recovered_packets,
-            ..Statistics::default()
-        };
-        seen.on_statistics(at(10), counts(100, 0, 0));
-        seen.on_statistics(at(11), counts(200, 20, 20));
-        assert_eq!(seen.loss_ratio, 0.2);
-        seen.on_statistics(at(12), counts(300, 20, 20));
-        assert_eq!(seen.loss_ratio, 0.0);
-        // Another connection, whose counts begin again.
-        seen.on_statistics(at(13), counts(10, 5, 0));
-        assert_eq!(seen.loss_ratio, 0.0);
+        for (second, received_packets, missing_packets, recovered_packets, loss_ratio) in [
+            (10, 100, 0, 0, 0.0),
+            (11, 200, 20, 20, 0.2),
+            (12, 300, 20, 20, 0.0),
+            // Another connection, whose counts begin again.
+            (13, 10, 5, 0, 0.0),
+        ] {
+            let statistics = Statistics {
+                received_packets,
+                missing_packets,
+                recovered_packets,
+                ..Statistics::default()
+            };
+            seen.on_statistics(Instant::from_secs(second), statistics);
+            assert_eq!(seen.loss_ratio, loss_ratio, "second {second}");
+        }
     }
 
     #[test]

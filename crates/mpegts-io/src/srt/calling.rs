@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use anabranch_net::{PlainSocket, Surroundings, Via, Work, Worker};
 use anabranch_srt::{Caller, CloseReason, Entropy};
 use anabranch_units::{Duration, Instant};
-use anyhow::Context;
 
 use super::caller_links::{POLL_INTERVAL, Summary};
+use super::error::SrtError;
 use super::port::{AT_ONCE, MAX_DATAGRAM_BYTES, PATIENCE};
 use super::route::Direction;
 use super::{SrtAddress, entropy};
+use crate::causes::WithCauses;
 use crate::limited_lines::LimitedLines;
 
 /// Wait before another call, doubled by each call without a connection.
@@ -32,7 +33,7 @@ impl Calling {
         address: &SrtAddress,
         direction: Direction,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, SrtError> {
         let packets = direction.packets().cloned();
         let hands = Hands {
             address: address.clone(),
@@ -44,8 +45,10 @@ impl Calling {
             failed_calls: 0,
             lines: LimitedLines::default(),
         };
-        let worker = Worker::start("srt", surroundings, hands).context("cannot start a thread")?;
-        packets.inspect(|taker| taker.wake(worker.waker()));
+        let worker = Worker::start("srt", surroundings, hands).map_err(SrtError::Thread)?;
+        if let Some(taker) = packets {
+            taker.wake(worker.waker());
+        }
         Ok(Calling { _worker: worker })
     }
 }
@@ -83,7 +86,7 @@ impl Work for Hands {
             State::Resting(_) => match self.call(now) {
                 Ok(call) => call,
                 Err(error) => {
-                    self.note(now, format_args!("{error:#}"));
+                    self.note(now, format_args!("{}", WithCauses(&error)));
                     return Some(self.on_over(now, false));
                 }
             },
@@ -129,7 +132,9 @@ impl Hands {
     /// Drops the packets of an output before the next call, and those of the call that failed: they
     /// would be late. Returns the time of the next turn.
     fn rest(&mut self, now: Instant, until: Instant) -> Instant {
-        self.direction.packets().inspect(|taker| drop(taker.take()));
+        if let Some(taker) = self.direction.packets() {
+            drop(taker.take());
+        }
         until.min(now + POLL_INTERVAL)
     }
 
@@ -147,12 +152,12 @@ impl Hands {
     }
 
     /// Begins a call.
-    fn call(&mut self, now: Instant) -> anyhow::Result<Box<Call>> {
+    fn call(&mut self, now: Instant) -> Result<Box<Call>, SrtError> {
         let to = self
             .address
             .resolve_for(self.failed_calls, &self.surroundings)?;
         let socket = PlainSocket::open(&self.surroundings, &Via::DefaultRoute, to)
-            .with_context(|| format!("cannot reach {to}"))?;
+            .map_err(|source| SrtError::Reach { to, source })?;
         let settings = self.address.settings.clone();
         let stream_id = self.address.stream_id.as_deref();
         let caller = Caller::new(now, to, stream_id, settings, self.entropy.derive());
@@ -172,7 +177,9 @@ impl Hands {
         match &mut self.direction {
             Direction::Input(_, seen) => seen.update(now, None),
             Direction::Output(_, receivers) => {
-                call.receiver.inspect(|number| receivers.remove(*number));
+                if let Some(number) = call.receiver {
+                    receivers.remove(number);
+                }
             }
         }
         let connection = call.caller.connection();

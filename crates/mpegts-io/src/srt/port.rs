@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use anabranch_net::{PlainSocket, Surroundings, Work, Worker};
 use anabranch_srt::{ConnectionId, Event, Listener, Rejection, Request, Settings};
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, ensure};
 
 use super::caller_links::{POLL_INTERVAL, Summary};
+use super::error::SrtError;
 use super::route::{self, Caller, Direction, Route};
 use super::{Origins, SrtAddress, entropy};
 use crate::limited_lines::LimitedLines;
@@ -65,17 +65,15 @@ impl Listening {
         address: &SrtAddress,
         direction: Direction,
         surroundings: &Surroundings,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, SrtError> {
         let local = address.resolve(surroundings)?;
         let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
         ports.retain(|(_, port)| port.strong_count() > 0);
-        let mut open = ports.iter().filter(|(its, _)| *its == local);
-        let port = open.find_map(|(_, port)| {
-            let port = port.upgrade()?;
-            let is_its = port.surroundings.is_same_network(surroundings);
-            is_its.then_some(port)
-        });
-        let port = match port {
+        let open = ports.iter().filter(|(its, _)| *its == local);
+        let shared = open
+            .filter_map(|(_, port)| port.upgrade())
+            .find(|port| port.surroundings.is_same_network(surroundings));
+        let port = match shared {
             Some(port) => port,
             None => {
                 let port = Arc::new(Port::open(&address.port_name, local, surroundings)?);
@@ -84,14 +82,14 @@ impl Listening {
             }
         };
         let mut routes = port.routes.lock();
-        let is_new = routes
+        if routes
             .iter()
-            .all(|route| route.stream_id != address.stream_id);
-        ensure!(
-            is_new,
-            "{}: two streams at one port need different stream IDs: add streamid=NAME",
-            address.shown
-        );
+            .any(|route| route.stream_id == address.stream_id)
+        {
+            return Err(SrtError::SameStreamId {
+                name: address.shown.clone(),
+            });
+        }
         if let Some(taker) = direction.packets() {
             taker.wake(port.worker.waker());
         }
@@ -130,9 +128,9 @@ impl Drop for Listening {
         let mut routes = self.port.routes.lock();
         let number = self.number;
         routes.retain(|route| route.number != number || route.direction.packets().is_some());
-        let mut own = routes.iter_mut();
-        let own = own.find(|route| route.number == number);
-        own.into_iter().for_each(|route| route.is_ending = true);
+        if let Some(own) = routes.iter_mut().find(|route| route.number == number) {
+            own.is_ending = true;
+        }
         drop(routes);
         self.port.worker.waker().wake();
         self.port.worker.wait_for_drop(&self.over);
@@ -140,10 +138,12 @@ impl Drop for Listening {
 }
 
 impl Port {
-    fn open(name: &str, local: SocketAddr, surroundings: &Surroundings) -> anyhow::Result<Self> {
-        let socket = PlainSocket::listen(surroundings, local)
-            .with_context(|| format!("cannot listen at {name}"))?;
-        let local_address = socket.local_addr().context("a socket without an address")?;
+    fn open(name: &str, local: SocketAddr, surroundings: &Surroundings) -> Result<Self, SrtError> {
+        let socket = PlainSocket::listen(surroundings, local).map_err(|source| {
+            let name = name.to_owned();
+            SrtError::Listen { name, source }
+        })?;
+        let local_address = socket.local_addr().map_err(SrtError::LocalAddress)?;
         let (routes, origins) = (Routes::default(), Origins::default());
         let now = surroundings.clock().now();
         let hands = Hands {
@@ -162,7 +162,7 @@ impl Port {
             local_address,
             routes,
             origins,
-            worker: worker.context("cannot start a thread")?,
+            worker: worker.map_err(SrtError::Thread)?,
         })
     }
 }
@@ -223,11 +223,12 @@ impl Hands {
                 Err(_) => continue,
             };
             let mut routes = self.routes.lock();
-            let mut admit = |request: &Request| admit(&mut routes, now, request);
             let datagram = &buffer[..length];
             let caller = (from, self.origins.of(from));
             self.listener
-                .handle_relayed(now, caller, datagram, &mut admit);
+                .handle_relayed(now, caller, datagram, &mut |request: &Request| {
+                    admit(&mut routes, now, request)
+                });
             drop(routes);
             self.answer(now, from, to);
         }
@@ -246,11 +247,11 @@ impl Hands {
             self.local_addresses.insert(from, to);
         }
         while let Some((destination, packet)) = self.listener.poll_transmit(now) {
-            let local = self
-                .local_addresses
-                .get(&destination)
-                .copied()
-                .or(to.filter(|_| destination == from));
+            let local = match self.local_addresses.get(&destination) {
+                Some(address) => Some(*address),
+                None if destination == from => to,
+                None => None,
+            };
             // A datagram that finds no room is lost, as anywhere in the network.
             let _ = self.socket.send_to(&packet, destination, local);
         }
@@ -360,9 +361,13 @@ impl Hands {
                     let _ = self.listener.send(now, caller.id, &packet);
                 }
             }
-            for caller in route.callers.iter().filter(|_| route.is_ending) {
-                let connection = self.listener.connection(caller.id);
-                connection.into_iter().for_each(|its| its.finish(now));
+            if !route.is_ending {
+                continue;
+            }
+            for caller in &route.callers {
+                if let Some(connection) = self.listener.connection(caller.id) {
+                    connection.finish(now);
+                }
             }
         }
     }
@@ -380,17 +385,15 @@ impl Hands {
             let Some(connection) = self.listener.connection(id) else {
                 continue;
             };
-            let is_its = |route: &&mut Route| route.callers.iter().any(|caller| caller.id == id);
-            let Some(route) = routes.iter_mut().find(is_its) else {
+            let Some(route) = routes.iter_mut().find(|route| route.has_caller(id)) else {
                 connection.close(now);
                 while connection.poll_payload(now).is_some() {}
                 continue;
             };
-            let callers = route.callers.iter_mut().filter(|caller| caller.id == id);
-            callers.for_each(|caller| {
+            for caller in route.callers.iter_mut().filter(|caller| caller.id == id) {
                 caller.heard_at = connection.heard_at();
                 caller.is_leaving = connection.closed().is_some();
-            });
+            }
             while let Some(delivered) = connection.poll_payload(now) {
                 if let Direction::Input(giver, _) = &route.direction {
                     // A reader that sleeps loses the newest.
@@ -402,9 +405,10 @@ impl Hands {
 
     fn look(&mut self, now: Instant) {
         let mut routes = self.routes.lock();
-        let callers = || routes.iter().flat_map(|route| &route.callers);
-        let is_known = |address: &SocketAddr| callers().any(|caller| caller.address == *address);
-        self.local_addresses.retain(|address, _| is_known(address));
+        self.local_addresses.retain(|address, _| {
+            let mut callers = routes.iter().flat_map(|route| &route.callers);
+            callers.any(|caller| caller.address == *address)
+        });
         for route in &mut *routes {
             match &mut route.direction {
                 Direction::Input(_, seen) => {

@@ -61,6 +61,11 @@ pub(super) struct Caller {
 }
 
 impl Route {
+    /// Returns whether the connection is that of a caller of this route.
+    pub(super) fn has_caller(&self, id: ConnectionId) -> bool {
+        self.callers.iter().any(|caller| caller.id == id)
+    }
+
     /// Returns whether another caller may come: an input has one.
     pub(super) fn has_place(&self, now: Instant) -> bool {
         let is_input = matches!(self.direction, Direction::Input(..));

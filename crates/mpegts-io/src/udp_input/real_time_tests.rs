@@ -9,16 +9,13 @@ fn wait(clock: &Clock, until: Instant) {
 /// Waits until the kernel stamps datagrams, which it starts some time after the first request.
 fn wait_for_stamps(input: &mut UdpInput, sender: &UdpSocket, clock: &Clock) {
     let give_up_at = clock.now() + Duration::from_secs(20);
-    let is_stamped = |input: &mut UdpInput| {
+    let mut is_stamped = false;
+    while !is_stamped {
+        assert!(clock.now() < give_up_at, "no stamps");
         sender.send(&transport_packet(0)).unwrap();
         let sent_at = clock.now();
         wait(clock, sent_at + Duration::from_millis(50));
-        let mut is_stamped = false;
         input.read(clock, &mut |at, _| is_stamped = at <= sent_at);
-        is_stamped
-    };
-    while !is_stamped(input) {
-        assert!(clock.now() < give_up_at, "no stamps");
     }
 }
 

@@ -126,8 +126,12 @@ impl Work for Hands {
             match &mut self.core {
                 Core::Caller(caller, _) => caller.handle_datagram(now, datagram),
                 Core::Listener(listener, settings) => {
-                    let mut admit = |_: &_| Ok(settings.clone());
-                    listener.handle_datagram(now, from, datagram, &mut admit);
+                    listener.handle_datagram(
+                        now,
+                        from,
+                        datagram,
+                        &mut |_: &_| Ok(settings.clone()),
+                    );
                 }
             }
         }

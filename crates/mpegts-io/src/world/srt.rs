@@ -276,8 +276,9 @@ fn worlds_of_srt_replay() {
 #[test]
 fn machines_do_not_share_ports() {
     let bed = Bed::behind_translators(12, 1);
-    let open = |machine| SrtInput::open(&super::address("srt://:9000"), &on(machine));
-    let _inputs = [&bed.studio, &bed.encoder].map(|machine| open(machine).expect("its own port"));
-    let at_studio = SrtOutput::open(&super::address("srt://:9000"), &on(&bed.studio));
+    let address = super::address("srt://:9000");
+    let _inputs = [&bed.studio, &bed.encoder]
+        .map(|machine| SrtInput::open(&address, &on(machine)).expect("its own port"));
+    let at_studio = SrtOutput::open(&address, &on(&bed.studio));
     assert!(at_studio.is_err(), "the studio's port has that stream");
 }

@@ -26,16 +26,10 @@ fn conclusions_of_a_stranger_keep_no_caller_out() {
         let mut source = bed.output(&format!("srt://{at}?{SECRET}"));
         let mut peers = Vec::new();
         for _ in 0..200 {
-            let call = || {
-                Peer::call(
-                    &stranger,
-                    at,
-                    None,
-                    Settings::default(),
-                    Behaviour::default(),
-                )
-            };
-            peers.extend((0..3).map(|_| call()));
+            for _ in 0..3 {
+                let (settings, behaviour) = (Settings::default(), Behaviour::default());
+                peers.push(Peer::call(&stranger, at, None, settings, behaviour));
+            }
             bed.run(&mut [&mut source], &mut [&mut sink], millis(10));
         }
         bed.run(&mut [&mut source], &mut [&mut sink], seconds(2));
@@ -56,7 +50,9 @@ fn inductions_of_strangers_keep_no_caller_out() {
     let induction = caller.poll_transmit(bed.world.now()).expect("an induction");
     let mut source = bed.output(&format!("srt://{at}?{SECRET}"));
     for _ in 0..300 {
-        (0..30).for_each(|_| anybody.send(at, &induction));
+        for _ in 0..30 {
+            anybody.send(at, &induction);
+        }
         bed.run(&mut [&mut source], &mut [&mut sink], millis(10));
     }
     sink.assert_whole(0, 250);

@@ -40,7 +40,9 @@ fn wait_for(bed: &Bed, source: &Source, is_wanted: impl Fn(&SrtReceiver) -> bool
 fn stream(bed: &Bed, mut source: Source, stream_id: Option<&str>) -> Vec<u8> {
     wait_for(bed, &source, |_| true);
     let half = u64::from(COUNT / 2);
-    (0..half).for_each(|_| source.write());
+    for _ in 0..half {
+        source.write();
+    }
     let receiver = wait_for(bed, &source, |its| {
         its.statistics.sent_packets == half && its.statistics.retransmitted_packets > 0
     });
@@ -51,7 +53,9 @@ fn stream(bed: &Bed, mut source: Source, stream_id: Option<&str>) -> Vec<u8> {
     assert!(counted.reported_lost_packets > 0 && counted.rtt.is_some());
     assert_eq!((receiver.latency, receiver.is_ending), (LATENCY, false));
     assert_eq!(receiver.stream_id.as_deref(), stream_id);
-    (0..half).for_each(|_| source.write());
+    for _ in 0..half {
+        source.write();
+    }
     let receivers = source.output.receivers();
     drop(source);
     assert!(receivers.get().is_empty());

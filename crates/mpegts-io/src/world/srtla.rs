@@ -257,11 +257,11 @@ fn a_line_that_vanishes_costs_nothing_while_another_carries_the_stream() {
         bed.stream(&mut sender, &mut receiver, seconds(5));
         receiver.sink.assert_whole(0, 1_350);
         assert_eq!(sender.states(), [PathState::Active; 2]);
-        let absent = |event: &Event| matches!(event, Event::PathAbsent { .. });
-        assert_eq!(
-            sender.events().iter().filter(|event| absent(event)).count(),
-            1
-        );
+        let events = sender.events();
+        let absences = events
+            .iter()
+            .filter(|event| matches!(event, Event::PathAbsent { .. }));
+        assert_eq!(absences.count(), 1);
     }
 }
 
@@ -371,7 +371,9 @@ fn registrations_of_strangers_keep_no_sender_out() {
     let register = [&[0x92, 0][..], &[1; 256]].concat();
     let (mut sender, mut callers) = (None, Vec::new());
     for number in 0..600_u32 {
-        (0..50).for_each(|_| anybody.send(bed.at(5_000), &register));
+        for _ in 0..50 {
+            anybody.send(bed.at(5_000), &register);
+        }
         if number % 4 == 1 {
             let machine = &machines[number as usize / 4 % machines.len()];
             callers.push(Caller::new(&bed, machine, number));

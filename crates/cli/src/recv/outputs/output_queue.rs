@@ -106,6 +106,7 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
+                let error = anyhow::Error::from(error);
                 self.failure.set(Some(format!("{error:#}")));
                 Err(error)
             }
