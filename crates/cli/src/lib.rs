@@ -176,7 +176,7 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(feature = "codec")]
-        Command::DrawKeyFrame => anabranch_observe::drawing::run(),
+        Command::DrawKeyFrame => Ok(anabranch_observe::drawing::run()?),
         #[cfg(feature = "emulate")]
         Command::Emulate(arguments) => emulate::run(&arguments),
         #[cfg(feature = "emulate")]

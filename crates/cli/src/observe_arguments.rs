@@ -74,7 +74,7 @@ impl ObserveArguments {
     /// # Errors
     /// A file cannot be written, an address cannot be used, or the token cannot be read.
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
-        self.options(None)?.open(stdout)
+        Ok(self.options(None)?.open(stdout)?)
     }
 
     /// Opens them for a program that receives pictures, with an address for viewers.
@@ -90,7 +90,7 @@ impl ObserveArguments {
             has_pictures: true,
             ..self.options(whep)?
         };
-        options.open(stdout)
+        Ok(options.open(stdout)?)
     }
 
     fn options(&self, whep: Option<&HttpAddress>) -> anyhow::Result<Options> {

@@ -143,7 +143,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .iter()
         .map(|path| path.via.to_string())
         .collect();
-    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let observed = arguments
+        .observe
+        .open(StandardOutput::Free(print::library_line))?;
     let tasks = anabranch_tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let rules = arguments.datagrams.with_deadlines(&arguments.udp);

@@ -199,7 +199,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let is_encoder_informed = arguments.encoder.informs();
     let encoder = arguments.encoder.encoder()?;
     let outlets = arguments.encoder.open(encoder.as_ref())?;
-    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let observed = arguments
+        .observe
+        .open(StandardOutput::Free(print::library_line))?;
     let input = match (encoder, &arguments.input) {
         (Some(encoder), _) => Input::encoded(encoder)?,
         (None, Some(input)) => Input::open(input, arguments.duration, &stop, &clock)?,

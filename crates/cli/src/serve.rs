@@ -152,7 +152,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let listen = arguments.listen_address()?;
     arguments.pairing.make_list(arguments.list().as_deref())?;
     let allowed = arguments.allowed()?;
-    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let observed = arguments
+        .observe
+        .open(StandardOutput::Free(print::library_line))?;
     let config = ServerConfig {
         transport: arguments.transport.config()?,
         clock,

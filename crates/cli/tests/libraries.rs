@@ -32,6 +32,7 @@ const CLEAN: &[&str] = &[
     "python",
     "wasm",
     "mpegts-io",
+    "observe",
 ];
 
 /// Returns whether the manifest's library depends on `anyhow`, on any system. Its tests may.

@@ -10,11 +10,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use anabranch_net::Clock;
-use anabranch_terminal::print;
 use anabranch_terminal::system::{end_group, in_own_group, shell};
 use anabranch_units::{Duration, Instant};
-use anyhow::Context;
 
+use super::open_error::StartError;
 use super::stream_event::{Listeners, TimedEvent};
 
 /// Maximum number of running commands.
@@ -48,7 +47,7 @@ impl Commands {
         role: &'static str,
         clock: Clock,
         listeners: &Listeners,
-    ) -> anyhow::Result<Commands> {
+    ) -> Result<Commands, StartError> {
         let (messages, received) = mpsc::sync_channel(MAX_WAITING);
         let sender = messages.clone();
         listeners.subscribe(move |timed| {
@@ -56,7 +55,7 @@ impl Commands {
                 .try_send(Message::TimedEvent(Box::new(timed.clone())))
                 .is_err()
             {
-                print::warn("--on-event: too many events at once; one is left out");
+                log::warn!("--on-event: too many events at once; one is left out");
             }
         });
         let is_over = Arc::new(AtomicBool::new(false));
@@ -76,7 +75,7 @@ impl Commands {
         Ok(Commands {
             messages,
             is_over,
-            thread: Some(thread.context("cannot start a thread")?),
+            thread: Some(thread.map_err(StartError::Commands)?),
         })
     }
 }
@@ -107,16 +106,17 @@ struct Runner {
 impl Runner {
     fn run(&mut self, messages: &mpsc::Receiver<Message>) {
         loop {
-            let message = match self.running.is_empty() && self.waiting.is_empty() {
-                true => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let message = if self.running.is_empty() && self.waiting.is_empty() {
+                messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else if self.is_over.load(Ordering::SeqCst) {
+                break;
+            } else if self.waiting.len() >= MAX_RUNNING {
                 // The channel serves as the queue.
-                false if self.is_over.load(Ordering::SeqCst) => break,
-                false if self.waiting.len() >= MAX_RUNNING => {
-                    thread::park_timeout(POLL_INTERVAL);
-                    self.turn(LONGEST);
-                    continue;
-                }
-                false => messages.recv_timeout(POLL_INTERVAL),
+                thread::park_timeout(POLL_INTERVAL);
+                self.turn(LONGEST);
+                continue;
+            } else {
+                messages.recv_timeout(POLL_INTERVAL)
             };
             match message {
                 Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => {
@@ -147,8 +147,8 @@ impl Runner {
     /// Returns whether a command runs for the event. A path counts as up only if it was down.
     fn is_wanted(&mut self, timed: &TimedEvent) -> bool {
         let word = timed.stream_event.word();
-        let path = timed.stream_event.path();
-        let path = path.map(|(path, _)| (timed.stream.clone(), path));
+        let path_number = timed.stream_event.path().map(|(number, _)| number);
+        let path = path_number.map(|number| (timed.stream.clone(), number));
         match word {
             "peer-left" | "ended" => {
                 self.over.insert(timed.stream.clone());
@@ -175,7 +175,7 @@ impl Runner {
             }
             let is_late = now.saturating_since(*started_at) >= longest;
             if is_late {
-                print::warn("--on-event: a command takes too long and is killed");
+                log::warn!("--on-event: a command takes too long and is killed");
                 end_group(child);
                 let _ = child.wait();
             }
@@ -186,7 +186,7 @@ impl Runner {
         {
             match self.start(&timed) {
                 Ok(child) => self.running.push((child, now)),
-                Err(error) => print::warn(format_args!("--on-event: {error}")),
+                Err(error) => log::warn!("--on-event: {error}"),
             }
         }
     }
@@ -246,8 +246,8 @@ mod real_time_tests {
             listeners.emit("camera", stream_event);
         }
         drop(commands);
-        let said = std::fs::read_to_string(log).unwrap();
-        let mut said: Vec<_> = said.lines().collect();
+        let text = std::fs::read_to_string(log).unwrap();
+        let mut said: Vec<_> = text.lines().collect();
         // They run in parallel.
         said.sort_unstable();
         let expected = [

@@ -5,18 +5,18 @@
 //! standard input and answers with a portable pixmap. It has no environment, cannot open files or
 //! sockets or start programs, and has limits of time and memory.
 
+use core::time::Duration as StdDuration;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anabranch_net::Clock;
-use anabranch_net::system::{Feature, LocalStream, ensure_has, lacks, stream_pair};
+use anabranch_net::system::{Feature, LocalStream, MissingFeature, ensure_has, lacks, stream_pair};
 use anabranch_terminal::system::{hand_over_stream, limit_this_process};
 use anabranch_units::{Duration, Instant};
-use anabranch_video::decoder::H264Decoder;
+use anabranch_video::decoder::{DecodeError, H264Decoder};
 use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
-use anyhow::{Context, ensure};
 
 /// Name of the hidden command.
 pub const COMMAND: &str = "draw-key-frame";
@@ -64,22 +64,16 @@ fn exchange(
     clock: &Clock,
     deadline: Instant,
 ) -> io::Result<Vec<u8>> {
-    let rest = || {
-        let rest = deadline.saturating_since(clock.now());
-        // A timeout of zero would mean none.
-        let is_left = (!rest.is_zero()).then(|| rest.to_std());
-        is_left.ok_or(io::Error::from(ErrorKind::TimedOut))
-    };
     let mut unsent = unit;
     while !unsent.is_empty() {
-        stream.set_write_timeout(Some(rest()?))?;
+        stream.set_write_timeout(Some(rest_until(deadline, clock)?))?;
         let sent = stream.write(unsent)?;
         unsent = &unsent[sent..];
     }
     stream.shutdown(Shutdown::Write)?;
     let (mut picture, mut part) = (Vec::new(), [0; 16 << 10]);
     loop {
-        stream.set_read_timeout(Some(rest()?))?;
+        stream.set_read_timeout(Some(rest_until(deadline, clock)?))?;
         match stream.read(&mut part)? {
             0 => return Ok(picture),
             count if picture.len() + count > MAX_PICTURE_BYTES => {
@@ -90,22 +84,63 @@ fn exchange(
     }
 }
 
+/// Returns the time that is left until the deadline.
+///
+/// # Errors
+/// None is left. A timeout of zero would mean none.
+fn rest_until(deadline: Instant, clock: &Clock) -> io::Result<StdDuration> {
+    let rest = deadline.saturating_since(clock.now());
+    if rest.is_zero() {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    Ok(rest.to_std())
+}
+
+/// Reasons for which the hidden command has not drawn a key frame.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DrawError {
+    /// This system cannot limit processes.
+    #[error(transparent)]
+    Feature(#[from] MissingFeature),
+    /// The system refuses a limit.
+    #[error("cannot set a limit")]
+    Limit(#[source] io::Error),
+    /// The unit cannot be read, or the picture cannot be written.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// The unit has no picture.
+    #[error("there is no picture")]
+    NoPicture,
+    /// The picture is of another codec.
+    #[error("it is not H.264")]
+    OtherCodec,
+    /// The decoder refuses the picture.
+    #[error(transparent)]
+    Decoder(#[from] DecodeError),
+    /// The decoder needs more than the unit has.
+    #[error("it is no whole picture")]
+    Incomplete,
+}
+
 /// Runs the hidden command.
 ///
 /// # Errors
 /// The unit has no H.264 picture, or a limit cannot be set.
-pub fn run() -> anyhow::Result<()> {
+pub fn run() -> Result<(), DrawError> {
     ensure_has(Feature::ProcessLimits, COMMAND)?;
-    limit_this_process(MAX_MEMORY_BYTES, MAX_SECONDS).context("cannot set a limit")?;
+    limit_this_process(MAX_MEMORY_BYTES, MAX_SECONDS).map_err(DrawError::Limit)?;
     let mut unit = Vec::new();
     io::stdin().lock().read_to_end(&mut unit)?;
     let coded = PictureExtractor::new()
         .extract(&unit)
-        .context("there is no picture")?;
-    ensure!(coded.codec == VideoCodec::H264, "it is not H.264");
+        .ok_or(DrawError::NoPicture)?;
+    if coded.codec != VideoCodec::H264 {
+        return Err(DrawError::OtherCodec);
+    }
     let mut decoder = H264Decoder::new()?;
     let picture = decoder.decode(&coded.bytes)?;
-    let small = picture.context("it is no whole picture")?.thumbnail(WIDTH);
+    let small = picture.ok_or(DrawError::Incomplete)?.thumbnail(WIDTH);
     let head = format!("P6\n{} {}\n255\n", small.width, small.height);
     let mut output = io::stdout().lock();
     output.write_all(head.as_bytes())?;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::thread;
 
 use anabranch_net::listen;
-use anyhow::Context;
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -136,6 +135,25 @@ impl FromStr for HttpAddress {
     }
 }
 
+/// Reasons for which a server did not get its address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The address cannot be listened at.
+    #[error("{option}: cannot listen at {address}")]
+    Listen {
+        /// Option that names the address.
+        option: String,
+        /// The address.
+        address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The system refuses a setting of the socket.
+    #[error(transparent)]
+    Setting(io::Error),
+}
+
 /// A listening socket.
 #[derive(Debug)]
 pub struct Server {
@@ -149,11 +167,18 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be used.
-    pub fn bind(option: &str, wanted: &HttpAddress, names: &[HostName]) -> anyhow::Result<Server> {
+    pub fn bind(
+        option: &str,
+        wanted: &HttpAddress,
+        names: &[HostName],
+    ) -> Result<Server, BindError> {
         let address = wanted.address;
-        let listener = listen::tcp(address)
-            .with_context(|| format!("{option}: cannot listen at {address}"))?;
-        listener.set_nonblocking(true)?;
+        let listener = listen::tcp(address).map_err(|source| BindError::Listen {
+            option: option.to_owned(),
+            address,
+            source,
+        })?;
+        listener.set_nonblocking(true).map_err(BindError::Setting)?;
         Ok(Server {
             listener,
             hosts: Hosts::new(names.to_vec()),

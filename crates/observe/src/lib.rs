@@ -22,6 +22,7 @@ mod meter;
 pub mod metrics;
 pub mod names;
 mod noalbs;
+mod open_error;
 mod outage;
 mod outage_cause;
 mod outputs;
@@ -47,6 +48,7 @@ pub mod words;
 
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -76,6 +78,7 @@ use viewing::Viewing;
 pub use access::Token;
 pub use anabranch_viewers::Feed;
 pub use hosts::HostName;
+pub use open_error::{OpenError, StartError};
 pub use outage_cause::OutageCause;
 pub use outputs::{ConnectionSnapshot, OutputSnapshot};
 pub use picture::{Picture, PictureCause, PictureState};
@@ -121,11 +124,14 @@ pub struct Options {
     pub on_event: Option<String>,
 }
 
+/// Writes a line on the program's standard output.
+pub type WriteLine = fn(&str) -> io::Result<()>;
+
 /// Use of standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum StandardOutput {
-    /// Text may be written to it.
-    Free,
+    /// Text may be written to it, by this function.
+    Free(WriteLine),
     /// It carries the received video.
     CarriesVideo,
 }
@@ -171,7 +177,7 @@ impl Options {
     ///
     /// # Errors
     /// A file cannot be written, or an address cannot be used.
-    pub fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
+    pub fn open(&self, stdout: StandardOutput) -> Result<Opened, OpenError> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let qlog = self.qlog.as_deref().map(OpenQlog::open);
         let control = self.control_token.clone().map(|token| (token, desk()));
@@ -304,7 +310,7 @@ impl Opened {
         role: &'static str,
         clock: Clock,
         read: impl Fn() -> Vec<StreamSnapshot> + Send + 'static,
-    ) -> anyhow::Result<Observation> {
+    ) -> Result<Observation, StartError> {
         let is_served = !self.servers.is_empty();
         let is_for_people = self.stats.is_some() || is_served || self.qlog.is_some();
         if !is_for_people && self.on_event.is_none() && !service::is_managed() {
@@ -349,7 +355,7 @@ impl Opened {
                 let shared = Arc::clone(&shared);
                 server.start("metrics", Metrics { shared, rights })
             })
-            .collect::<std::io::Result<_>>()?;
+            .collect::<io::Result<_>>()?;
         let (stop, stopped) = mpsc::channel();
         let sinks = Sinks {
             shared: Arc::clone(&shared),
@@ -421,8 +427,8 @@ impl Observation {
         let Some(running) = &self.running else { return };
         let (peer, target) = (tunnelled.peer.to_string(), tunnelled.target.to_owned());
         {
-            let counters = running.shared.tunnelled.lock();
-            let mut counters = counters.unwrap_or_else(PoisonError::into_inner);
+            let locked = running.shared.tunnelled.lock();
+            let mut counters = locked.unwrap_or_else(PoisonError::into_inner);
             match tunnelled.outcome {
                 Outcome::Connected(_) => counters.connected += 1,
                 Outcome::Refused(_) => counters.refused += 1,

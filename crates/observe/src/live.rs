@@ -174,8 +174,8 @@ mod tests {
     /// Returns the events of a message: names and data.
     fn parsed(message: &[u8]) -> Vec<(String, serde_json::Value)> {
         let text = core::str::from_utf8(message).unwrap();
-        let text = text.strip_prefix(RETRY).unwrap_or(text);
-        let all = text.split_terminator("\n\n").map(|event| {
+        let events = text.strip_prefix(RETRY).unwrap_or(text);
+        let all = events.split_terminator("\n\n").map(|event| {
             let (name, data) = event.split_once('\n').unwrap();
             let name = name.strip_prefix("event: ").unwrap().to_owned();
             let data = data.strip_prefix("data: ").unwrap();
@@ -229,8 +229,7 @@ mod tests {
         for _ in 0..250 {
             live.on_event(&event());
         }
-        let events: serde_json::Value = serde_json::from_str(&live.events_json()).unwrap();
-        let events = events.as_array().unwrap();
+        let events: Vec<serde_json::Value> = serde_json::from_str(&live.events_json()).unwrap();
         assert_eq!(events.len(), REMEMBERED_EVENTS);
         assert_eq!(events[0]["number"], 51);
         assert_eq!(events[199]["event"], "peer-left");

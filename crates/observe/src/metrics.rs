@@ -565,12 +565,13 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
-        let value = |name: &str| {
+        for (name, value) in [
+            ("anabranch_stream_target_bytes_per_second", "500"),
+            ("anabranch_stream_target_bits_per_second", "4000"),
+        ] {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-            line.rsplit_once(' ').unwrap().1.to_owned()
-        };
-        assert_eq!(value("anabranch_stream_target_bytes_per_second"), "500");
-        assert_eq!(value("anabranch_stream_target_bits_per_second"), "4000");
+            assert_eq!(line.rsplit_once(' ').unwrap().1, value, "{name}");
+        }
         for query in [None, Some("names"), Some("x=1")] {
             assert_eq!(Names::of_query(query), Names::Current);
         }

@@ -114,13 +114,16 @@ mod tests {
         }
     }
 
-    fn status() -> Status {
-        let path = |name: &str, rate: f64, rtt: Option<f64>| Path {
+    fn path(name: &str, rate: f64, rtt: f64) -> Path {
+        Path {
             name: name.to_owned(),
             received_rate_bps: spread(rate),
-            rtt_s: rtt.map(spread),
+            rtt_s: Some(spread(rtt)),
             ..Path::default()
-        };
+        }
+    }
+
+    fn status() -> Status {
         let camera = Stream {
             name: "camera".to_owned(),
             connected: true,
@@ -131,10 +134,7 @@ mod tests {
                 frames_dropped: 3,
                 ..StreamCounters::default()
             },
-            paths: vec![
-                path("wlan0", 1.5e6, Some(0.020)),
-                path("wwan0", 0.5e6, Some(0.060)),
-            ],
+            paths: vec![path("wlan0", 1.5e6, 0.020), path("wwan0", 0.5e6, 0.060)],
             ..Stream::default()
         };
         let gone = Stream {

@@ -147,7 +147,9 @@ mod tests {
     #[test]
     fn sender_distinguishes_source_and_links() {
         let mut bed = Bed::new();
-        let send = |seen: &mut Snapshot| seen.session.frames_sent += 1;
+        fn send(seen: &mut Snapshot) {
+            seen.session.frames_sent += 1;
+        }
         assert!(bed.run(2, |_| {}).is_empty(), "the source has not started");
         assert!(bed.run(2, send).is_empty());
         assert_eq!(bed.run(5, |_| {}), ["source-gone"]);
@@ -163,18 +165,18 @@ mod tests {
     #[test]
     fn receiver_uses_the_states_of_its_sender() {
         let mut bed = Bed::new();
-        let report = |seen: &mut Snapshot, state| {
+        fn report(seen: &mut Snapshot, state: PathState) {
             for path in &mut seen.paths {
                 path.link = Some(LinkReport {
                     state,
                     ..LinkReport::default()
                 });
             }
-        };
-        let flow = |seen: &mut Snapshot| {
+        }
+        fn flow(seen: &mut Snapshot) {
             report(seen, PathState::Active);
             seen.session.frames_received += 1;
-        };
+        }
         assert!(bed.run(2, flow).is_empty());
         assert_eq!(
             bed.run(5, |seen| report(seen, PathState::Active)),
@@ -191,10 +193,10 @@ mod tests {
     #[test]
     fn receiver_distinguishes_by_silence() {
         let mut bed = Bed::new();
-        let flow = |seen: &mut Snapshot| {
+        fn flow(seen: &mut Snapshot) {
             hear(seen);
             seen.session.frames_received += 1;
-        };
+        }
         assert!(bed.run(2, flow).is_empty());
         assert_eq!(bed.run(5, hear), ["source-gone"]);
         assert_eq!(bed.run(1, flow), ["recovered"]);

@@ -87,14 +87,17 @@ impl Outputs {
 
     /// Takes a sample of all outputs.
     pub(super) fn sample(&self, now: Instant) {
-        self.lock().iter_mut().for_each(|output| output.sample(now));
+        for output in self.lock().iter_mut() {
+            output.sample(now);
+        }
     }
 
     /// Ends the interval and returns its status.
     pub(super) fn state(&self) -> Vec<Output> {
-        let mut all = self.lock();
-        let all = all.iter_mut().enumerate();
-        all.filter_map(|(index, output)| output.state(index))
+        let mut outputs = self.lock();
+        let numbered = outputs.iter_mut().enumerate();
+        numbered
+            .filter_map(|(index, output)| output.state(index))
             .collect()
     }
 }
@@ -118,7 +121,9 @@ impl ObservedOutput {
                 .sent
                 .see(bytes, now.saturating_since(since).as_secs_f64());
             let rtt = connection.rtt.map(Duration::as_secs_f64);
-            rtt.into_iter().for_each(|rtt_s| meters.rtt.add(rtt_s));
+            if let Some(rtt_s) = rtt {
+                meters.rtt.add(rtt_s);
+            }
         }
         self.last = Some((now, snapshot));
     }
@@ -142,14 +147,13 @@ impl ObservedOutput {
 }
 
 fn state(now: Instant, snapshot: &ConnectionSnapshot, meters: &mut Meters) -> Connection {
-    let seconds_since = |at: Instant| now.saturating_since(at).as_secs_f64();
     Connection {
         connection: snapshot.number,
         peer: snapshot.peer.to_string(),
         stream_id: snapshot.stream_id.clone(),
         state: snapshot.state.to_owned(),
-        connected_s: seconds_since(snapshot.began_at),
-        silent_s: seconds_since(snapshot.heard_at),
+        connected_s: now.saturating_since(snapshot.began_at).as_secs_f64(),
+        silent_s: now.saturating_since(snapshot.heard_at).as_secs_f64(),
         latency_s: snapshot.latency.as_secs_f64(),
         sent_rate_bps: meters.sent.take(),
         rtt_s: meters.rtt.take(),
@@ -202,15 +206,14 @@ mod tests {
         let (outputs, its) = (Outputs::default(), Arc::clone(&shown));
         outputs.add(Box::new(move || with(its.lock().unwrap().clone())));
         assert!(outputs.state().is_empty(), "nothing was sampled");
-        let see = |millis, connections| {
-            *shown.lock().unwrap() = connections;
-            outputs.sample(Instant::from_millis(millis));
-        };
-        see(11_000, vec![connection(1, 100_000)]);
+        *shown.lock().unwrap() = vec![connection(1, 100_000)];
+        outputs.sample(Instant::from_millis(11_000));
         let first = &outputs.state()[0];
         assert_eq!(first.connections[0].sent_rate_bps.avg, 880_000.0);
-        see(11_500, vec![connection(1, 100_000), connection(2, 0)]);
-        see(12_000, vec![connection(1, 200_000), connection(2, 0)]);
+        *shown.lock().unwrap() = vec![connection(1, 100_000), connection(2, 0)];
+        outputs.sample(Instant::from_millis(11_500));
+        *shown.lock().unwrap() = vec![connection(1, 200_000), connection(2, 0)];
+        outputs.sample(Instant::from_millis(12_000));
         let second = &outputs.state()[0];
         let [one, other] = &second.connections[..] else {
             panic!("{second:?}")
@@ -222,7 +225,8 @@ mod tests {
         assert_eq!((one.connected_s, one.silent_s), (2.0, 0.1));
         assert_eq!((&*second.mode, second.connection_count), ("listener", 7));
         // A connection that has gone leaves nothing behind.
-        see(13_000, Vec::new());
+        shown.lock().unwrap().clear();
+        outputs.sample(Instant::from_millis(13_000));
         assert!(outputs.state()[0].connections.is_empty());
         assert!(outputs.lock()[0].meters.is_empty());
     }
@@ -230,14 +234,13 @@ mod tests {
     /// Readers of streams and totals see the same with and without an output.
     #[test]
     fn an_output_is_not_taken_for_a_stream() {
-        let rate = |avg| Spread {
-            avg,
-            ..Spread::default()
-        };
         let front = Stream {
             name: "front".to_owned(),
             connected: true,
-            delivered_rate_bps: rate(2e6),
+            delivered_rate_bps: Spread {
+                avg: 2e6,
+                ..Spread::default()
+            },
             counters: StreamCounters {
                 delivered_bytes: 1_000,
                 ..StreamCounters::default()

@@ -23,12 +23,11 @@ use anabranch_net::SessionKind;
 use anabranch_net::{Clock, PacketEvent, PacketEventKind, PacketObserver, PathSnapshot, Snapshot};
 use anabranch_secure::PublicKey;
 use anabranch_terminal::hangup::Reopen;
-use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
-use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use super::StreamSnapshot;
+use super::open_error::OpenError;
 use super::stream_event::{TimedEvent, unix_time_s};
 use crate::names::cargo_name;
 
@@ -83,9 +82,11 @@ pub(super) struct OpenQlog {
 }
 
 impl OpenQlog {
-    pub(super) fn open(path: &Path) -> anyhow::Result<OpenQlog> {
-        let name = path.display().to_string();
-        let file = File::create(path).with_context(|| format!("--qlog: cannot write {name}"))?;
+    pub(super) fn open(path: &Path) -> Result<OpenQlog, OpenError> {
+        let file = File::create(path).map_err(|source| OpenError::Qlog {
+            name: path.display().to_string(),
+            source,
+        })?;
         let (sender, entries) = mpsc::sync_channel(MAX_WAITING);
         let qlog = Qlog {
             entries: sender,
@@ -94,7 +95,7 @@ impl OpenQlog {
         Ok(OpenQlog {
             file,
             path: path.to_owned(),
-            reopen: Reopen::on_signal().context("cannot set up signals")?,
+            reopen: Reopen::on_signal().map_err(OpenError::Signals)?,
             qlog,
             entries,
         })
@@ -119,28 +120,26 @@ impl OpenQlog {
         } = self;
         let left_out = qlog.left_out;
         let mut log = Log::new(BufWriter::new(file), &clock);
-        let writing = move || {
-            let written = log.head(role).and_then(|()| {
-                loop {
-                    let end = write_all(&mut log, &entries, &clock, &reopen)?;
-                    if end == WriteEnd::Over {
-                        break;
-                    }
-                    log.output = BufWriter::new(File::create(&path)?);
-                    // A file that begins has all metrics.
-                    log.metrics.clear();
-                    log.head(role)?;
-                }
-                log.left_out(clock.now(), left_out.load(Ordering::Relaxed))
-            });
-            if let Err(error) = written {
-                let name = path.display();
-                print::note(format_args!("the log {name} ends here: {error}"));
-            }
-        };
         thread::Builder::new()
             .name("qlog".to_owned())
-            .spawn(writing)
+            .spawn(move || {
+                let written = log.head(role).and_then(|()| {
+                    loop {
+                        let end = write_all(&mut log, &entries, &clock, &reopen)?;
+                        if end == WriteEnd::Over {
+                            break;
+                        }
+                        log.output = BufWriter::new(File::create(&path)?);
+                        // A file that begins has all metrics.
+                        log.metrics.clear();
+                        log.head(role)?;
+                    }
+                    log.left_out(clock.now(), left_out.load(Ordering::Relaxed))
+                });
+                if let Err(error) = written {
+                    log::info!("the log {} ends here: {error}", path.display());
+                }
+            })
     }
 }
 
@@ -357,9 +356,12 @@ fn group(peer: &PublicKey, session_kind: SessionKind) -> String {
     format!("{} {peer}", cargo_name(session_kind))
 }
 
+/// Returns the header of a packet after the handshake, by qlog's word.
+fn header(number: impl Into<Value>) -> Value {
+    json!({ "packet_type": "1RTT", "packet_number": number.into() })
+}
+
 fn packet(event: &PacketEvent) -> (&'static str, Value) {
-    // qlog's word for packets after the handshake.
-    let header = |number| json!({ "packet_type": "1RTT", "packet_number": number });
     match event.kind {
         PacketEventKind::Sent {
             number,
@@ -386,6 +388,10 @@ fn packet(event: &PacketEvent) -> (&'static str, Value) {
     }
 }
 
+fn milliseconds(span: Duration) -> Value {
+    json!(span.as_millis_f64())
+}
+
 fn happened(timed: &TimedEvent) -> (String, Value) {
     let mut data = match serde_json::to_value(timed) {
         Ok(Value::Object(data)) => data,
@@ -394,17 +400,13 @@ fn happened(timed: &TimedEvent) -> (String, Value) {
     let event = data.remove("event");
     data.remove("unix_time_s");
     data.remove("uptime_s");
-    let event = event.as_ref().and_then(Value::as_str).unwrap_or_default();
-    (
-        format!("anabranch:{}", event.replace('-', "_")),
-        data.into(),
-    )
+    let word = event.as_ref().and_then(Value::as_str).unwrap_or_default();
+    (format!("anabranch:{}", word.replace('-', "_")), data.into())
 }
 
 /// Returns the known metrics by the draft's names: times in milliseconds, rates in bits per second.
 fn metrics(seen: &PathSnapshot) -> Value {
     let view = &seen.view;
-    let milliseconds = |span: Duration| json!(span.as_millis_f64());
     let known = [
         ("min_rtt", view.rtt.least.map(milliseconds)),
         ("smoothed_rtt", view.rtt.smoothed.map(milliseconds)),
@@ -461,13 +463,6 @@ mod tests {
         let mut log = Log::new(Vec::new(), &clock);
         let peer = SecretKey::generate().public_key();
         log.head("send").unwrap();
-        let event = |kind| PacketEvent {
-            at: Instant::from_millis(1_250),
-            peer,
-            session_kind: SessionKind::Frames,
-            path: PathId(1),
-            kind,
-        };
         let sent = PacketEventKind::Sent {
             number: 7,
             bytes: 1_200,
@@ -475,7 +470,14 @@ mod tests {
             fragment: Some((FrameId(3), 2)),
         };
         for kind in [sent, PacketEventKind::Lost { count: 2 }] {
-            log.entry(Entry::Packet(event(kind))).unwrap();
+            let event = PacketEvent {
+                at: Instant::from_millis(1_250),
+                peer,
+                session_kind: SessionKind::Frames,
+                path: PathId(1),
+                kind,
+            };
+            log.entry(Entry::Packet(event)).unwrap();
         }
         for _ in 0..2 {
             let metrics = Metrics {

@@ -68,8 +68,10 @@ impl Recordings {
 
     /// Reads the folders. Links, pipes and devices are left out.
     pub(super) fn list(&self) -> Vec<Recording> {
-        let patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
-        let patterns = patterns.clone();
+        let patterns = {
+            let patterns = self.patterns.lock();
+            patterns.unwrap_or_else(PoisonError::into_inner).clone()
+        };
         let mut found: Vec<Recording> = Vec::new();
         let mut paths = BTreeSet::new();
         let mut visited = 0;
@@ -107,8 +109,8 @@ impl Recordings {
             Some(recording) => (recording, true),
             None => (name, false),
         };
-        let listed = self.list();
-        let listed = listed.iter().find(|listed| listed.name == recording);
+        let all = self.list();
+        let listed = all.iter().find(|listed| listed.name == recording);
         let mut path = listed.ok_or(io::ErrorKind::NotFound)?.path.clone();
         if is_of_gaps {
             path = gaps_path(&path);
@@ -163,11 +165,10 @@ fn gap_count(recording: &Path) -> usize {
 }
 
 fn files_of(pattern: &Path, visited: &mut usize) -> Vec<Recording> {
-    let has_place = |path: &Path| path.to_string_lossy().contains('{');
     let fixed = pattern
         .ancestors()
         .skip(1)
-        .find(|path| !has_place(path))
+        .find(|path| !path.to_string_lossy().contains('{'))
         .unwrap_or(Path::new(""));
     let parts: Vec<String> = pattern
         .strip_prefix(fixed)
@@ -299,9 +300,9 @@ mod tests {
 
     #[test]
     fn only_files_of_the_outputs_are_listed_and_opened() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::create_dir_all(path("day/one")).unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        fs::create_dir_all(folder.join("day/one")).unwrap();
         for name in [
             "day/one/a.ts",
             "day/b.ts",
@@ -310,23 +311,24 @@ mod tests {
             "a.mp4",
             "a-2.mp4",
         ] {
-            fs::write(path(name), name).unwrap();
+            fs::write(folder.join(name), name).unwrap();
         }
         let gaps = "position_s,cause\n1,lost\n2,lost\n";
-        fs::write(path("film.ts.gaps.csv"), gaps).unwrap();
-        std::os::unix::fs::symlink(path("secret.key"), path("day/linked.ts")).unwrap();
+        fs::write(folder.join("film.ts.gaps.csv"), gaps).unwrap();
+        std::os::unix::fs::symlink(folder.join("secret.key"), folder.join("day/linked.ts"))
+            .unwrap();
         let recordings = Recordings::default();
         assert!(recordings.list().is_empty());
-        recordings.add(path("day/{name}.ts"));
-        recordings.add(path("film.ts"));
-        recordings.add(path("a.mp4"));
-        recordings.add(path("day/{name}/{time}.ts"));
+        recordings.add(folder.join("day/{name}.ts"));
+        recordings.add(folder.join("film.ts"));
+        recordings.add(folder.join("a.mp4"));
+        recordings.add(folder.join("day/{name}/{time}.ts"));
         assert_eq!(
             names(&recordings),
             ["a-2.mp4", "a.mp4", "b.ts", "film.ts", "one/a.ts"]
         );
-        let film = recordings.list();
-        let film = film
+        let listed = recordings.list();
+        let film = listed
             .iter()
             .find(|listed| listed.name == "film.ts")
             .expect("it is listed");
@@ -335,8 +337,8 @@ mod tests {
             let (_, len) = recordings.open(name).unwrap();
             assert_eq!(len, bytes);
         }
-        fs::write(path("day/film.ts"), "another").unwrap();
-        recordings.add(path("day/film.ts"));
+        fs::write(folder.join("day/film.ts"), "another").unwrap();
+        recordings.add(folder.join("day/film.ts"));
         let both = names(&recordings);
         assert!(both.contains(&"2/film.ts".to_owned()), "{both:?}");
         for name in [

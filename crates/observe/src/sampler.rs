@@ -89,7 +89,6 @@ impl Sampler {
         self.stated_at = now;
         let here = self.streams.iter_mut().filter(|stream| stream.is_here());
         let streams: Vec<Stream> = here.map(Tracked::state).collect();
-        let sum = |count: fn(&Stream) -> u64| streams.iter().map(count).sum();
         Status {
             event: "stats".to_owned(),
             unix_time_s: unix_time_s(),
@@ -103,9 +102,12 @@ impl Sampler {
                 sent_rate_bps: self.sent.take(),
                 received_rate_bps: self.received.take(),
                 delivered_rate_bps: self.delivered.take(),
-                sent_bytes: sum(Stream::sent_bytes),
-                received_bytes: sum(Stream::received_bytes),
-                delivered_bytes: sum(|stream| stream.counters.delivered_bytes),
+                sent_bytes: streams.iter().map(Stream::sent_bytes).sum(),
+                received_bytes: streams.iter().map(Stream::received_bytes).sum(),
+                delivered_bytes: streams
+                    .iter()
+                    .map(|stream| stream.counters.delivered_bytes)
+                    .sum(),
                 tunnelled: TunnelCounters::default(),
             },
             streams,

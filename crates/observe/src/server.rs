@@ -6,8 +6,6 @@ mod downloads;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_terminal::print;
-use anyhow::ensure;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
@@ -17,6 +15,7 @@ use super::access::{Access, Token};
 use super::control::{self, Controls};
 use super::http::{Answer, Answerer, AnyBody, HttpAddress, Server, body, live, text};
 use super::metrics::Names;
+use super::open_error::OpenError;
 use super::status::Status;
 use super::thumbnail::NoPicture;
 use super::viewing::{self, Viewing};
@@ -92,20 +91,19 @@ pub(super) struct AccessRights {
 pub(super) fn listen(
     options: &Options,
     controls: Option<Controls>,
-) -> anyhow::Result<Vec<(Server, AccessRights)>> {
+) -> Result<Vec<(Server, AccessRights)>, OpenError> {
     let Options {
         metrics, dashboard, ..
     } = options;
-    ensure!(
-        controls.is_none() || dashboard.is_some(),
-        "--control-token is for the address of --dashboard: add --dashboard PORT"
-    );
+    if controls.is_some() && dashboard.is_none() {
+        return Err(OpenError::NoDashboard);
+    }
     let mut servers = Vec::new();
     if let Some(wanted) = metrics
         && metrics != dashboard
     {
         let (server, rights, address) = bind(options, "--metrics", wanted)?;
-        print::note(format_args!("metrics at http://{address}/metrics"));
+        log::info!("metrics at http://{address}/metrics");
         servers.push((server, rights));
     }
     if let Some(wanted) = dashboard {
@@ -113,10 +111,10 @@ pub(super) fn listen(
         check_token("--dashboard", wanted, token.as_ref())?;
         let (server, rights, address) = bind(options, "--dashboard", wanted)?;
         if metrics == dashboard {
-            print::note(format_args!("metrics at http://{address}/metrics"));
+            log::info!("metrics at http://{address}/metrics");
         }
         let link = token.as_ref().map_or("", |_| "?token=TOKEN");
-        print::note(format_args!("dashboard at http://{address}/{link}"));
+        log::info!("dashboard at http://{address}/{link}");
         let has_whep = options.whep == options.dashboard;
         if has_whep {
             announce_whep(address, link);
@@ -155,14 +153,16 @@ pub(super) fn listen(
     Ok(servers)
 }
 
-fn check_token(option: &str, wanted: &HttpAddress, token: Option<&Token>) -> anyhow::Result<()> {
-    ensure!(
-        token.is_some() || wanted.address.ip().is_loopback(),
-        "{option} {}: other machines reach this address, so it needs a token: add \
-         --dashboard-token-file FILE, which is made if there is none",
-        wanted.address,
-    );
-    Ok(())
+fn check_token(
+    option: &'static str,
+    wanted: &HttpAddress,
+    token: Option<&Token>,
+) -> Result<(), OpenError> {
+    let address = wanted.address;
+    if token.is_some() || address.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(OpenError::NoToken { option, address })
 }
 
 /// Binds an address. Without a token, only this machine gets more than figures.
@@ -170,9 +170,9 @@ fn bind(
     options: &Options,
     option: &str,
     wanted: &HttpAddress,
-) -> anyhow::Result<(Server, AccessRights, SocketAddr)> {
+) -> Result<(Server, AccessRights, SocketAddr), OpenError> {
     let server = Server::bind(option, wanted, &options.metrics_hosts)?;
-    let address = server.address()?;
+    let address = server.address().map_err(OpenError::LocalAddress)?;
     let rights = AccessRights {
         token: None,
         has_dashboard: address.ip().is_loopback(),
@@ -184,7 +184,7 @@ fn bind(
 }
 
 fn announce_whep(address: SocketAddr, link: &str) {
-    print::note(format_args!("WHEP at http://{address}/whep{link}"));
+    log::info!("WHEP at http://{address}/whep{link}");
 }
 
 /// The source of answers of `--metrics` and `--dashboard`.
@@ -410,22 +410,26 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_of_this_machine() {
-        let address = |text: &str| text.parse::<HttpAddress>().map(|is| is.address);
-        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100));
-        assert_eq!(address("9100"), Ok(local));
-        assert_eq!(address(":9100"), Ok(local));
-        let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9_100));
-        assert_eq!(address("0.0.0.0:9100"), Ok(all));
-        assert!(address("here").unwrap_err().contains("a port"));
-        assert!(address("70000").unwrap_err().contains("a port"));
+        for (text, ip) in [
+            ("9100", Ipv4Addr::LOCALHOST),
+            (":9100", Ipv4Addr::LOCALHOST),
+            ("0.0.0.0:9100", Ipv4Addr::UNSPECIFIED),
+        ] {
+            let parsed: HttpAddress = text.parse().unwrap();
+            assert_eq!(parsed.address, SocketAddr::from((ip, 9_100)), "{text}");
+        }
+        for text in ["here", "70000"] {
+            let error = text.parse::<HttpAddress>().unwrap_err();
+            assert!(error.contains("a port"), "{error}");
+        }
     }
 
     #[test]
     fn a_stream_is_asked_for_by_its_name_as_addresses_write_it() {
-        let stream = |query| wanted_stream(query);
-        assert_eq!(stream("a=b&stream=Big%20One+2"), Some("Big One 2".into()));
-        assert_eq!(stream("streams=x"), None);
-        assert_eq!(stream("stream=%f"), None);
+        let wanted = wanted_stream("a=b&stream=Big%20One+2");
+        assert_eq!(wanted.as_deref(), Some("Big One 2"));
+        assert_eq!(wanted_stream("streams=x"), None);
+        assert_eq!(wanted_stream("stream=%f"), None);
     }
 }
 

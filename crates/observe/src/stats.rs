@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_terminal::hangup::Reopen;
-use anabranch_terminal::print;
 use anabranch_units::Duration;
-use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::StandardOutput;
+use super::open_error::OpenError;
+use super::{StandardOutput, WriteLine};
 
 /// Destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +39,28 @@ impl FromStr for StatsName {
     }
 }
 
+/// Reasons for which a line was not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("standard output")]
+    StandardOutput(#[source] io::Error),
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+/// Destination that is open.
+#[derive(Debug)]
+enum Sink {
+    StandardOutput(WriteLine),
+    File(File, PathBuf),
+}
+
 /// An open file, or standard output.
 #[derive(Debug)]
 pub(super) struct Stats {
-    /// File and its path; `None` for standard output.
-    file: Option<(File, PathBuf)>,
+    sink: Sink,
     name: String,
     reopen: Reopen,
     has_failed: bool,
@@ -52,31 +68,38 @@ pub(super) struct Stats {
 
 impl Stats {
     /// Opens the destination; lines are appended to an existing file.
-    pub(super) fn open(name: &StatsName, stdout: StandardOutput) -> anyhow::Result<Stats> {
-        let (file, name) = match name {
-            StatsName::StandardOutput if stdout == StandardOutput::CarriesVideo => {
-                bail!("--stats -: standard output carries the video; name a file")
-            }
-            StatsName::StandardOutput => (None, "standard output".to_owned()),
+    pub(super) fn open(name: &StatsName, stdout: StandardOutput) -> Result<Stats, OpenError> {
+        let (sink, name) = match name {
+            StatsName::StandardOutput => match stdout {
+                StandardOutput::CarriesVideo => return Err(OpenError::StatsBesideVideo),
+                StandardOutput::Free(write_line) => (
+                    Sink::StandardOutput(write_line),
+                    "standard output".to_owned(),
+                ),
+            },
             StatsName::File(path) => {
                 let name = path.display().to_string();
-                let file = opened(path).with_context(|| format!("--stats: cannot write {name}"))?;
-                (Some((file, path.clone())), name)
+                match opened(path) {
+                    Ok(file) => (Sink::File(file, path.clone()), name),
+                    Err(source) => return Err(OpenError::Stats { name, source }),
+                }
             }
         };
         Ok(Stats {
-            file,
+            sink,
             name,
-            reopen: Reopen::on_signal().context("cannot set up signals")?,
+            reopen: Reopen::on_signal().map_err(OpenError::Signals)?,
             has_failed: false,
         })
     }
 
-    fn write(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
+    fn write(&mut self, line: &impl Serialize) -> Result<(), WriteError> {
         let mut text = serde_json::to_string(line)?;
-        match &mut self.file {
-            None => print::line(text),
-            Some((file, path)) => {
+        match &mut self.sink {
+            Sink::StandardOutput(write_line) => {
+                write_line(&text).map_err(WriteError::StandardOutput)
+            }
+            Sink::File(file, path) => {
                 if self.reopen.is_due() {
                     *file = opened(path)?;
                 }
@@ -99,7 +122,7 @@ pub(super) fn write(stats: &Mutex<Stats>, line: &impl Serialize) {
         Err(error) if !stats.has_failed => {
             stats.has_failed = true;
             let name = &stats.name;
-            print::note(format_args!("statistics are missing from {name}: {error}"));
+            log::info!("statistics are missing from {name}: {error}");
         }
         Ok(()) => stats.has_failed = false,
         Err(_) => {}
@@ -109,6 +132,10 @@ pub(super) fn write(stats: &Mutex<Stats>, line: &impl Serialize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write_nothing(_: &str) -> io::Result<()> {
+        Ok(())
+    }
 
     #[test]
     fn a_time_is_no_file_and_the_option_for_it_is_named() {
@@ -123,7 +150,7 @@ mod tests {
         let name = StatsName::StandardOutput;
         let error = Stats::open(&name, StandardOutput::CarriesVideo).unwrap_err();
         assert!(error.to_string().contains("carries the video"), "{error}");
-        assert!(Stats::open(&name, StandardOutput::Free).is_ok());
+        assert!(Stats::open(&name, StandardOutput::Free(write_nothing)).is_ok());
     }
 
     #[test]
@@ -137,24 +164,22 @@ mod tests {
         }
         assert_eq!(std::fs::read_to_string(path).unwrap(), "0\n1\n");
         let folder = StatsName::File(folder.path().to_owned());
-        let error = Stats::open(&folder, StandardOutput::Free).unwrap_err();
+        let error = Stats::open(&folder, StandardOutput::Free(write_nothing)).unwrap_err();
         assert!(error.to_string().contains("--stats: cannot write"));
     }
+
     #[test]
     fn lines_go_to_a_new_file_after_logrotate_has_moved_the_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let [path, old] = ["stats.json", "stats.1"].map(|name| folder.path().join(name));
         let name = StatsName::File(path.clone());
-        let stats = Mutex::new(Stats::open(&name, StandardOutput::Free).unwrap());
+        let stats = Mutex::new(Stats::open(&name, StandardOutput::CarriesVideo).unwrap());
         write(&stats, &1);
         std::fs::rename(&path, &old).unwrap();
         write(&stats, &2);
         stats.lock().unwrap().reopen.ask();
         write(&stats, &3);
-        let read = |path| std::fs::read_to_string(path).unwrap();
-        assert_eq!(
-            (read(old), read(path)),
-            ("1\n2\n".to_owned(), "3\n".to_owned())
-        );
+        assert_eq!(std::fs::read_to_string(old).unwrap(), "1\n2\n");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "3\n");
     }
 }

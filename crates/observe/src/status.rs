@@ -40,13 +40,12 @@ impl Status {
     /// Returns a summary in one line, for `systemctl status`.
     pub(super) fn line(&self) -> String {
         let total = &self.total;
-        let megabits = |spread: Spread| spread.avg / 1e6;
         let connected = self.streams.iter().filter(|stream| stream.connected);
         format!(
             "sessions: {}; receives {:.2} Mbit/s, sends {:.2} Mbit/s",
             connected.count(),
-            megabits(total.received_rate_bps),
-            megabits(total.sent_rate_bps),
+            total.received_rate_bps.avg / 1e6,
+            total.sent_rate_bps.avg / 1e6,
         )
     }
 }

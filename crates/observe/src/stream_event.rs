@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use anabranch_core::PathId;
 use anabranch_net::{Clock, Event};
 use serde::Serialize;
 
@@ -265,16 +266,15 @@ impl StreamEvent {
 
     /// Converts an event of the network, unless the sampler detects it.
     pub(super) fn of(event: &Event, names: &[String]) -> Option<StreamEvent> {
-        let name = |index: usize| names.get(index).cloned().unwrap_or_default();
         Some(match event {
             Event::PathAbsent { path, reason } => StreamEvent::PathAbsent {
                 path: path.index(),
-                name: name(path.index()),
+                name: name_of(*path, names),
                 reason: reason.clone(),
             },
             Event::PathPresent { path } => StreamEvent::PathPresent {
                 path: path.index(),
-                name: name(path.index()),
+                name: name_of(*path, names),
             },
             Event::NameUnresolved { name, reason } => StreamEvent::NameUnresolved {
                 host: name.clone(),
@@ -289,7 +289,7 @@ impl StreamEvent {
             },
             Event::PathCarrier { path, carrier } => StreamEvent::PathCarrier {
                 path: path.index(),
-                name: name(path.index()),
+                name: name_of(*path, names),
                 carrier: carrier.to_string(),
             },
             Event::Reconnecting { silent_for } => StreamEvent::Reconnecting {
@@ -302,6 +302,10 @@ impl StreamEvent {
             _ => return None,
         })
     }
+}
+
+fn name_of(path: PathId, names: &[String]) -> String {
+    names.get(path.index()).cloned().unwrap_or_default()
 }
 
 /// An event with its time and stream.
@@ -347,7 +351,9 @@ impl Listeners {
             stream: stream.to_owned(),
         };
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter_mut().for_each(|listener| listener(&timed));
+        for listener in all.iter_mut() {
+            listener(&timed);
+        }
     }
 }
 

@@ -283,13 +283,12 @@ impl Tracked {
             rejected_datagrams: snapshot.edge.rejected_datagrams.iter().sum(),
         };
         let foreign = self.foreign.as_ref();
-        let silent_s = |at: Instant| snapshot.at.saturating_since(at).as_secs_f64();
         let paths = snapshot.paths.iter().zip(&mut self.paths).enumerate().map(
             |(index, (path, tracked))| {
                 let name = path_name(&self.path_names, index, path);
                 let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
                 Path {
-                    silent_s: heard_at.map(|at| silent_s(*at)),
+                    silent_s: heard_at.map(|at| seconds_between(*at, snapshot.at)),
                     ..tracked.state(index, name, path)
                 }
             },
@@ -306,7 +305,9 @@ impl Tracked {
             peer: snapshot.peer.map(|peer| peer.to_string()),
             carries: carries.map(|session_kind| cargo_name(session_kind).to_owned()),
             protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
-            silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
+            silent_s: foreign
+                .and_then(|foreign| foreign.heard_at)
+                .map(|at| seconds_between(at, snapshot.at)),
             connected: self.is_connected(),
             session: self.session,
             reset: core::mem::take(&mut self.is_reset),
@@ -324,6 +325,10 @@ impl Tracked {
             flows: self.flows.clone(),
         }
     }
+}
+
+fn seconds_between(earlier: Instant, later: Instant) -> f64 {
+    later.saturating_since(earlier).as_secs_f64()
 }
 
 impl TrackedPath {

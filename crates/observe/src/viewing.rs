@@ -99,8 +99,8 @@ impl Viewing {
     }
 
     async fn offer<B: AnyBody>(&self, request: Request<B>, stream: String) -> Answer {
-        let kind = request.headers().get(CONTENT_TYPE);
-        let kind = kind
+        let content_type = request.headers().get(CONTENT_TYPE);
+        let kind = content_type
             .and_then(|kind| kind.to_str().ok())
             .unwrap_or_default()
             .split(';')
@@ -207,24 +207,25 @@ fn described(stream: &str, info: Result<StreamInfo, Refusal>) -> serde_json::Val
             return json!({"stream": stream, "webrtc": reason, "film": reason});
         }
     };
-    let reason = |outcome: Result<(), Refusal>| outcome.err().map(|refusal| refusal.to_string());
     let size = format.parameters.as_ref().map(|it| [it.width, it.height]);
     let webrtc = check_webrtc(&format);
-    let can_come = |outcome: &Result<(), Refusal>| {
-        outcome.is_ok() || matches!(outcome, Err(Refusal::NotYet | Refusal::TooMany))
-    };
+    let film = check_film(&format);
     json!({
         "stream": stream,
         "video": format.video.map(video_name),
         "audio": format.audio.map(audio_name),
         "size": size,
-        "webrtc": reason(webrtc),
+        "webrtc": reason(&webrtc),
         "webrtc_sound": format.audio == Some(AudioCodec::Opus),
-        "film": reason(check_film(&format)),
+        "film": reason(&film),
         "film_type": fragments::media_type(&format),
         "silent_film_type": fragments::silent_media_type(&format),
-        "may_come": can_come(&check_film(&format)),
+        "may_come": matches!(film, Ok(()) | Err(Refusal::NotYet | Refusal::TooMany)),
     })
+}
+
+fn reason(outcome: &Result<(), Refusal>) -> Option<String> {
+    outcome.as_ref().err().map(Refusal::to_string)
 }
 
 fn video_name(codec: VideoCodec) -> &'static str {
@@ -340,11 +341,11 @@ mod tests {
 
     #[test]
     fn host_addresses_differ_from_names() {
-        let address = |host: &'static str| {
+        fn address(host: &'static str) -> Option<IpAddr> {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static(host));
             host_address(&headers)
-        };
+        }
         assert_eq!(address("192.0.2.1:80"), "192.0.2.1".parse().ok());
         assert_eq!(address("[2001:db8::1]:80"), "2001:db8::1".parse().ok());
         assert_eq!(address("studio.example"), None);

@@ -30,6 +30,14 @@ pub fn line(line: impl Display) -> anyhow::Result<()> {
     written(&mut io::stdout().lock(), format_args!("{line}\n")).context("standard output")
 }
 
+/// Writes a line of a library on standard output, as [`line`] does.
+///
+/// # Errors
+/// As [`text`].
+pub fn library_line(line: &str) -> io::Result<()> {
+    written(&mut io::stdout().lock(), format_args!("{line}\n"))
+}
+
 /// Writes a text that is meant for this terminal alone, such as a link with its code, on standard
 /// output. No secret is left out.
 ///

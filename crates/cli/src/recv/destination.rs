@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anabranch_mpegts_io::{OutputName, Rotation};
 use anabranch_observe::StandardOutput;
+use anabranch_terminal::print;
 use anyhow::{bail, ensure};
 
 use crate::allowed::StreamName;
@@ -110,7 +111,7 @@ impl Destinations {
         if all.any(|destination| destination.output == OutputName::Stdout) {
             StandardOutput::CarriesVideo
         } else {
-            StandardOutput::Free
+            StandardOutput::Free(print::library_line)
         }
     }
 

@@ -218,7 +218,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (paths, parameters) = arguments.destinations()?;
     let encoder = arguments.target.encoder()?;
     let outlets = arguments.target.open(encoder.as_ref())?;
-    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let observed = arguments
+        .observe
+        .open(StandardOutput::Free(print::library_line))?;
     let feed = arguments.open_feed(encoder, parameters, &stop, &clock)?;
     let opened = PathManager::open(&paths, BondedSender::MAX_PATHS, &stop, &clock)?;
     let Some(path_manager) = opened else {

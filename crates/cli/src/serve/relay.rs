@@ -50,7 +50,9 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let list = arguments.list();
     arguments.pairing.make_list(list.as_deref())?;
     let allowed = allowed(arguments)?;
-    let observed = arguments.observe.open(StandardOutput::Free)?;
+    let observed = arguments
+        .observe
+        .open(StandardOutput::Free(print::library_line))?;
     let relay = Relay::start(RelayConfig {
         clock,
         rate: arguments.relay_rate,

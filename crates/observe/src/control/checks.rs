@@ -10,7 +10,6 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_net::Clock;
-use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant, Limiter, Limits, Rate};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use hyper::http::request::Parts;
@@ -217,7 +216,7 @@ impl Controls {
         Ok(wanted)
     }
 
-    /// Prints a line about a refused request, unless there was one recently.
+    /// Logs a refused request, unless there was one recently.
     pub(super) fn report(&self, client: IpAddr, refused: &Refusal) {
         if !refused.is_attempt() {
             return;
@@ -237,9 +236,7 @@ impl Controls {
             count => format!(" (and {count} others before)"),
         };
         let client = client.to_canonical();
-        print::warn(format_args!(
-            "control by {client} refused{others}: {refused}"
-        ));
+        log::warn!("control by {client} refused{others}: {refused}");
     }
 }
 
@@ -271,16 +268,15 @@ fn is_of_foreign_page(headers: &HeaderMap) -> bool {
         return false;
     };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let origin = origin.to_str().ok();
-    let origin = origin.and_then(|origin| origin.split_once("://"));
-    origin.is_none_or(|(_, place)| host != Some(place))
+    let parts = origin.to_str().ok().and_then(|text| text.split_once("://"));
+    parts.is_none_or(|(_, place)| host != Some(place))
 }
 
 fn has_json(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next());
+        .and_then(|kind| kind.to_str().ok())
+        .and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
@@ -342,8 +338,10 @@ mod tests {
     fn no_other_token_and_no_other_place_for_it_does() {
         let (right, reading) = (bearer(CONTROL), bearer(READING));
         let longer = format!("{right}0");
-        let post = |headers: &[(&str, &str)]| check("POST", "/control/path", headers);
-        assert_eq!(post(&[JSON]), Err(Refusal::NoToken));
+        assert_eq!(
+            check("POST", "/control/path", &[JSON]),
+            Err(Refusal::NoToken)
+        );
         let with = ("authorization", &*reading);
         let links = check("GET", "/control/links", &[with]);
         assert_eq!(
@@ -362,12 +360,14 @@ mod tests {
                 Refusal::NoToken,
             ),
         ] {
-            assert_eq!(post(&[headers, JSON]), Err(refused), "{headers:?}");
+            let checked = check("POST", "/control/path", &[headers, JSON]);
+            assert_eq!(checked, Err(refused), "{headers:?}");
         }
         // A browser sends a password to every request for the place, also to those of other pages.
         let basic = data_encoding::BASE64.encode(format!("me:{CONTROL}").as_bytes());
         let basic = format!("Basic {basic}");
-        let refused = post(&[("authorization", &basic), JSON]);
+        let with_basic = [("authorization", &*basic), JSON];
+        let refused = check("POST", "/control/path", &with_basic);
         assert_eq!(refused, Err(Refusal::WrongToken));
         let target = format!("/control/path?token={CONTROL}");
         let in_address = check("POST", &target, &[("authorization", &right), JSON]);
@@ -378,10 +378,6 @@ mod tests {
     fn pages_of_other_sites_change_nothing_even_with_the_token() {
         let token = bearer(CONTROL);
         let with = ("authorization", &*token);
-        let post = |others: &[(&str, &str)]| {
-            let headers = [&[with, JSON, OURS], others].concat();
-            check("POST", "/control/path", &headers)
-        };
         for foreign in [
             &[("origin", "http://evil.example")][..],
             &[("origin", "null")],
@@ -392,7 +388,9 @@ mod tests {
             ],
             &[("sec-fetch-site", "same-site")],
         ] {
-            assert_eq!(post(foreign), Err(Refusal::ForeignPage), "{foreign:?}");
+            let headers = [&[with, JSON, OURS], foreign].concat();
+            let checked = check("POST", "/control/path", &headers);
+            assert_eq!(checked, Err(Refusal::ForeignPage), "{foreign:?}");
         }
         for own in [
             &[][..],
@@ -404,7 +402,9 @@ mod tests {
                 ("origin", "https://studio.example"),
             ],
         ] {
-            assert_eq!(post(own), Ok(Wanted::Change("path")), "{own:?}");
+            let headers = [&[with, JSON, OURS], own].concat();
+            let checked = check("POST", "/control/path", &headers);
+            assert_eq!(checked, Ok(Wanted::Change("path")), "{own:?}");
         }
         // A form of another page can send these.
         let form = ("content-type", "application/x-www-form-urlencoded");
@@ -439,18 +439,19 @@ mod tests {
     fn tokens_cannot_be_tried_fast_and_the_owner_of_the_right_one_still_gets_in() {
         let controls = controls();
         let wrong = bearer(READING);
-        let at = |millis| Instant::from_secs(100) + Duration::from_millis(millis);
+        let begin = Instant::from_secs(100);
         let tried = (0..10_000)
             .filter(|millis| {
                 let headers = [("authorization", &*wrong)];
-                let refused = check_in(&controls, at(*millis), "GET", "/control", &headers);
+                let now = begin + Duration::from_millis(*millis);
+                let refused = check_in(&controls, now, "GET", "/control", &headers);
                 refused == Err(Refusal::ReadingToken)
             })
             .count();
         assert!((60..=60 + 50).contains(&tried), "{tried} in ten seconds");
         let token = bearer(CONTROL);
         let headers = [("authorization", &*token)];
-        let later = at(11_000);
+        let later = begin + Duration::from_secs(11);
         assert_eq!(
             check_in(&controls, later, "GET", "/control", &headers),
             Ok(Wanted::State)

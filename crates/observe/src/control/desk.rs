@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_terminal::clean::one_line;
-use anabranch_terminal::print;
 use hyper::StatusCode;
 use tokio::sync::oneshot;
 
@@ -108,13 +107,13 @@ impl Order {
             .map(|reply| reply.send(Reply::State(state.into())));
     }
 
-    /// Answers a request for the links. Nothing is printed, as they have secrets in them.
+    /// Answers a request for the links. Nothing is logged, as they have secrets in them.
     pub fn show_links(self, outcome: Result<Links, Refused>) {
         let reply = outcome.map_or_else(Reply::Refused, Reply::Links);
         let _ = self.reply.map(|to| to.send(reply));
     }
 
-    /// Answers a change, prints the outcome and reports it as an event of the program.
+    /// Answers a change, logs the outcome and reports it as an event of the program.
     pub fn settle(self, observation: &Observation, outcome: Result<String, Refused>) {
         let Asked::Change(change) = &self.asked else {
             return;
@@ -126,10 +125,10 @@ impl Order {
         };
         let text = one_line(&text).into_owned();
         if is_done {
-            print::note(format_args!("control by {by}: {text}"));
+            log::info!("control by {by}: {text}");
         } else {
             let name = change.name();
-            print::warn(format_args!("control by {by}: {name} refused: {text}"));
+            log::warn!("control by {by}: {name} refused: {text}");
         }
         let event = StreamEvent::Control {
             by: by.clone(),

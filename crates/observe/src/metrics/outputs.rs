@@ -175,19 +175,19 @@ mod tests {
         };
         let text = text(&status, Names::Current);
         let of = "stream=\"front\",output=\"1\",name=\"srt://:9001\"";
-        let labels = |number| {
+        let [of_third, of_fourth] = [3, 4].map(|number| {
             format!("{{{of},connection=\"{number}\",peer=\"192.0.2.1:5000\",stream_id=\"a\\\"b\"}}")
-        };
+        });
         for line in [
             format!("anabranch_output_connections{{{of}}} 2\n"),
             format!("anabranch_output_accepted_connections_total{{{of}}} 5\n"),
-            format!("anabranch_output_rtt_seconds{} 0.02\n", labels(3)),
-            format!("anabranch_output_sent_packets_total{} 9\n", labels(4)),
-            format!("anabranch_output_lost_packets_total{} 2\n", labels(4)),
+            format!("anabranch_output_rtt_seconds{of_third} 0.02\n"),
+            format!("anabranch_output_sent_packets_total{of_fourth} 9\n"),
+            format!("anabranch_output_lost_packets_total{of_fourth} 2\n"),
         ] {
             assert!(text.contains(&line), "{line}{text}");
         }
-        let unknown = format!("anabranch_output_rtt_seconds{}", labels(4));
+        let unknown = format!("anabranch_output_rtt_seconds{of_fourth}");
         assert!(!text.contains(&unknown), "{text}");
         let series = text
             .lines()

@@ -64,8 +64,8 @@ pub(super) async fn answer<B>(
     let Ok(Ok((file, length))) = opened else {
         return text(StatusCode::NOT_FOUND, NO_FILE);
     };
-    let range = request.headers().get(RANGE);
-    let range = range.and_then(|range| range.to_str().ok());
+    let header = request.headers().get(RANGE);
+    let range = header.and_then(|header| header.to_str().ok());
     let wanted = match range.map(|range| Span::of(range, length)) {
         None | Some(Wanted::Whole) => None,
         Some(Wanted::Span(span)) => Some(span),
@@ -196,7 +196,9 @@ mod tests {
 
     #[test]
     fn a_range_is_a_part_the_whole_or_behind_the_end() {
-        let span = |begin, length| Wanted::Span(Span { begin, length });
+        fn span(begin: u64, length: u64) -> Wanted {
+            Wanted::Span(Span { begin, length })
+        }
         for (range, expected) in [
             ("bytes=0-9", span(0, 10)),
             ("bytes=90-", span(90, 10)),
@@ -233,9 +235,9 @@ mod tests {
         shared.recordings.add(folder.path().join("{name}.ts"));
         let refused = answer(&get(LIST, None), &shared, false).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-        let list = answer(&get(LIST, None), &shared, true).await;
-        let list = list.into_body().collect().await.unwrap().to_bytes();
-        let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+        let listed = answer(&get(LIST, None), &shared, true).await;
+        let text = listed.into_body().collect().await.unwrap().to_bytes();
+        let list: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(list[0]["name"], "a b.ts");
         for (range, status, expected) in [
             (None, StatusCode::OK, &bytes[..]),

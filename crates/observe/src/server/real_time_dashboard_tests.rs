@@ -137,27 +137,35 @@ fn long_status(bytes: usize) -> Arc<Status> {
     })
 }
 
+/// Options of the addresses of metrics and dashboard, and the dashboard's token.
+fn options(metrics: Option<&str>, dashboard: Option<&str>, token: Option<&str>) -> Options {
+    Options {
+        metrics: metrics.map(|text| text.parse().unwrap()),
+        dashboard: dashboard.map(|text| text.parse().unwrap()),
+        dashboard_token: token.map(|token| token.parse().unwrap()),
+        ..Options::default()
+    }
+}
+
+/// Opens the addresses. Returns for each whether it has the dashboard, and whether it needs a
+/// token.
+fn opened(
+    metrics: Option<&str>,
+    dashboard: Option<&str>,
+    token: Option<&str>,
+) -> Vec<(bool, bool)> {
+    let servers = listen(&options(metrics, dashboard, token), None).unwrap();
+    let rights = servers.iter().map(|(_, rights)| rights);
+    rights
+        .map(|rights| (rights.has_dashboard, rights.token.is_some()))
+        .collect()
+}
+
 #[test]
 fn an_address_for_other_machines_needs_a_token() {
-    let open = |metrics: Option<&str>, dashboard: Option<&str>, token: Option<&str>| {
-        let address = |text: &str| text.parse().unwrap();
-        let options = Options {
-            metrics: metrics.map(address),
-            dashboard: dashboard.map(address),
-            dashboard_token: token.map(|token| token.parse().unwrap()),
-            ..Options::default()
-        };
-        listen(&options, None)
-    };
-    let error = open(None, Some("0.0.0.0:0"), None).unwrap_err().to_string();
+    let refused = listen(&options(None, Some("0.0.0.0:0"), None), None).unwrap_err();
+    let error = refused.to_string();
     assert!(error.contains("--dashboard-token-file FILE"), "{error}");
-    let rights = |servers: Vec<(Server, AccessRights)>| -> Vec<(bool, bool)> {
-        let rights = servers.iter().map(|(_, rights)| rights);
-        rights
-            .map(|rights| (rights.has_dashboard, rights.token.is_some()))
-            .collect()
-    };
-    let opened = |metrics, dashboard, token| rights(open(metrics, dashboard, token).unwrap());
     assert_eq!(opened(None, Some("0.0.0.0:0"), Some(TOKEN)), [(true, true)]);
     assert_eq!(opened(None, Some("0"), None), [(true, false)]);
     assert_eq!(opened(Some("0"), None, None), [(true, false)]);

@@ -25,11 +25,11 @@ impl Bed {
 
     /// Returns the status of an answer, its headers and its text.
     async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Asked {
-        let mut request = Request::builder().method(method).uri(path);
+        let mut builder = Request::builder().method(method).uri(path);
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            builder = builder.header(*name, *value);
         }
-        let mut request = request
+        let mut request = builder
             .body(Full::new(Bytes::from(body.to_owned())))
             .unwrap();
         request.extensions_mut().insert(Ends {
@@ -112,11 +112,15 @@ async fn viewers_need_the_token_and_pages_elsewhere_may_have_it() {
 async fn offers_have_their_type_and_viewers_their_methods() {
     let bed = Bed::new(for_viewers());
     let token = bearer();
-    let typed = |kind| [("authorization", &*token), ("content-type", kind)];
+    let with_token = ("authorization", &*token);
     for kind in ["text/plain", "application/x-www-form-urlencoded"] {
-        assert_eq!(bed.code("POST", "/whep", &typed(kind), "v=0").await, 415);
+        let headers = [with_token, ("content-type", kind)];
+        assert_eq!(bed.code("POST", "/whep", &headers, "v=0").await, 415);
     }
-    let sdp = typed("application/sdp; charset=utf-8");
+    let sdp = [
+        with_token,
+        ("content-type", "application/sdp; charset=utf-8"),
+    ];
     let long = "a".repeat(70_000);
     assert_eq!(bed.code("POST", "/whep", &sdp, &long).await, 413);
     assert_eq!(bed.code("GET", "/whep", &sdp, "").await, 405);
