@@ -79,7 +79,7 @@ pub enum AddressError {
         name: String,
         /// Name of the parameter.
         parameter: String,
-        /// What is wrong with it.
+        /// The mistake.
         source: ParameterError,
     },
     /// The share of retransmissions is out of its range.

@@ -14,7 +14,7 @@ pub enum ToolError {
     /// The program is not installed.
     #[error("{purpose} needs the program {program}, which is not installed (Debian: {package})")]
     NotInstalled {
-        /// What needs it.
+        /// Option or address that needs it.
         purpose: String,
         /// Name of the program.
         program: &'static str,

@@ -18,7 +18,7 @@ pub enum UdpError {
     Listen {
         /// The input's address.
         url: String,
-        /// What failed.
+        /// The failure.
         source: SocketError,
     },
     /// The output's socket was not opened.
@@ -26,7 +26,7 @@ pub enum UdpError {
     Output {
         /// The output's address.
         url: String,
-        /// What failed.
+        /// The failure.
         source: SocketError,
     },
     /// The system does not report the size of an output's buffer.

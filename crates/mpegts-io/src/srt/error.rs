@@ -36,7 +36,7 @@ pub enum SrtError {
     Reach {
         /// The address that is called.
         to: SocketAddr,
-        /// What failed.
+        /// The failure.
         source: ViaError,
     },
     /// The end of SRT below SRTLA does not listen.
