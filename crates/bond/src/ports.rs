@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anabranch_core::PathId;
 use anabranch_net::system::is_gone;
-use anabranch_net::{ClientPath, Event, LinkCap, PlainSocket, Remote, Surroundings};
+use anabranch_net::{ClientPath, Event, LinkCap, PlainSocket, Remote, ResolveError, Surroundings};
 use anabranch_srtla::{LinkId, LinkOptions};
 use anabranch_units::{Duration, Instant};
 
@@ -69,7 +69,7 @@ impl Default for Ports {
 }
 
 /// The number of a port, and its receiver's addresses or the reason why there are none.
-type Answer = (usize, Result<Vec<SocketAddr>, String>);
+type Answer = (usize, Result<Vec<SocketAddr>, ResolveError>);
 
 /// Returns a path's settings for the sender.
 pub(super) fn link_options(path: &ClientPath) -> LinkOptions {

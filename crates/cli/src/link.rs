@@ -36,7 +36,7 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
     if words[at - 1] == "--to" {
         words.remove(at - 1);
     }
-    let link: Link = text.parse().map_err(anyhow::Error::msg)?;
+    let link: Link = text.parse()?;
     let mut options = vec!["--to".to_owned(), link.to.clone()];
     options.extend(["--peer".to_owned(), link.key.to_string()]);
     if let Some(code) = &link.code {

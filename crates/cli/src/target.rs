@@ -332,7 +332,7 @@ mod tests {
             ("6Mbit/s..500kbit/s", "not above the second"),
             ("0..500kbit/s", "above zero"),
         ] {
-            let error = text.parse::<BitrateRange>().unwrap_err();
+            let error = text.parse::<BitrateRange>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -5,7 +5,7 @@
 use std::net::UdpSocket;
 
 use anabranch_core::PathId;
-use anabranch_net::words::ViaArgument;
+use anabranch_net::words::{ParseViaError, ViaArgument};
 use anabranch_net::{ClientPath, OwnSocket, Remote, Via};
 
 use crate::error::{Error, ErrorCode};
@@ -96,8 +96,9 @@ pub(crate) fn path(
     socket: Option<UdpSocket>,
     remote: &Remote,
 ) -> Result<ClientPath, Error> {
-    let parsed: Result<ViaArgument, String> = text.parse();
-    let argument = parsed.map_err(|reason| wrong(text, &reason))?;
+    let argument: ViaArgument = text
+        .parse()
+        .map_err(|error: ParseViaError| wrong(text, &error.to_string()))?;
     if argument.cap.is_some() {
         return Err(wrong(text, "only programs count volumes: leave cap out"));
     }

@@ -6,6 +6,7 @@ use std::io;
 
 use anabranch_units::{Duration, Instant};
 use anabranch_video::mpeg_ts::{TICKS_PER_SECOND, VideoCodec};
+use anabranch_viewers::SamplePace;
 use anabranch_viewers::fragments;
 use anabranch_viewers::samples::{Format, Kind, Sample, Sampler};
 
@@ -13,8 +14,6 @@ use anabranch_viewers::samples::{Format, Kind, Sample, Sampler};
 const SOUND_WAIT: u64 = TICKS_PER_SECOND;
 /// Maximum number of samples that wait for the film's beginning.
 const MAX_WAITING: usize = 1_000;
-/// Duration of the first sample of its kind: a picture of 25 a second.
-const FIRST_DURATION: u64 = TICKS_PER_SECOND / 25;
 /// Time after which a stream without pictures that a film can hold is a failure.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -36,26 +35,10 @@ pub(super) struct Film {
     /// Samples before the film's beginning.
     waiting: Vec<Sample>,
     fragment_count: u32,
-    pictures: Pace,
-    sounds: Pace,
+    pictures: SamplePace,
+    sounds: SamplePace,
     /// Time of the first piece without a film.
     lacking_since: Option<Instant>,
-}
-
-/// Interval of a track's samples.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    last_at: Option<u64>,
-}
-
-impl Pace {
-    /// Returns the duration of a sample: the time since the one before. Each fragment states its
-    /// begin, so that an error does not add up.
-    fn duration(&mut self, at: u64) -> u64 {
-        let before = self.last_at.replace(at);
-        let since = before.map_or(FIRST_DURATION, |before| at.saturating_sub(before));
-        since.clamp(1, TICKS_PER_SECOND)
-    }
 }
 
 impl Film {

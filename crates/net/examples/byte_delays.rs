@@ -133,14 +133,14 @@ fn run(source: Source, grows: bool) {
         })
         .collect();
     delays.sort_unstable();
-    let percentile = |percent: usize| delays[(delays.len() - 1) * percent / 100];
+    let [median, p99] = [50, 99].map(|percent| delays[(delays.len() - 1) * percent / 100]);
     let media_bytes = (written.len() * PIECE_BYTES) as f64;
     let overhead = counters.sent_bytes as f64 / media_bytes - 1.0;
     println!(
         "{source:?}, {}: p50 {}, p99 {}, overhead {:.2} %",
         if grows { "as bytes come" } else { "whole" },
-        percentile(50),
-        percentile(99),
+        median,
+        p99,
         overhead * 100.0,
     );
 }

@@ -97,10 +97,12 @@ fn place_of(index: usize, accepted: &Accepted) -> Occupant<usize, Instant> {
 fn place(ports: &mut Vec<Port>, first: usize, latest: usize, accepted: Accepted) -> usize {
     let slots = first..ports.len();
     let after = (latest + 1).max(first)..ports.len();
-    let free = after
-        .chain(slots.clone())
-        .find(|index| matches!(ports[*index].tcp(), Tcp::None))
-        .filter(|_| slots.len() >= MIN_SLOTS);
+    let free = if slots.len() >= MIN_SLOTS {
+        let mut all = after.chain(slots);
+        all.find(|index| matches!(ports[*index].tcp(), Tcp::None))
+    } else {
+        None
+    };
     let index = free.unwrap_or_else(|| {
         ports.push(Port::vacant());
         ports.len() - 1

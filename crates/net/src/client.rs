@@ -488,9 +488,8 @@ impl<L: Load> ClientRole<L> {
     }
 
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
-        let seen = seen.map(|seen| {
-            let mut seen = seen.after(self.past.as_ref());
+        let seen = self.driver.as_mut().map(|driver| {
+            let mut seen = driver.snapshot(now).after(self.past.as_ref());
             for (path, managed) in seen.paths.iter_mut().zip(self.paths.iter()) {
                 path.succession = managed.succession;
             }
@@ -506,12 +505,12 @@ fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
 
 fn initiator<L: Load>(config: &ClientConfig) -> Initiator {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    let parameters = SessionParameters {
+    let requested = SessionParameters {
         reads_padded_challenges: true,
         takes_requests: config.takes_requests,
         ..SessionParameters::of(L::SESSION_KIND).with_latency(config.latency)
     };
-    let parameters = parameters.to_block();
+    let parameters = requested.to_block();
     let index = random::session_index();
     match &config.pairing_code {
         Some(code) => Initiator::pairing(local, peer, index, parameters, code),

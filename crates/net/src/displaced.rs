@@ -52,8 +52,8 @@ impl Displaced {
         datagram: &mut [u8],
         ports: &[Port],
     ) -> bool {
-        let is_it = |old: &&mut Old| index == Some(old.session.local_index());
-        let Some(old) = self.0.iter_mut().find(is_it) else {
+        let mut all = self.0.iter_mut();
+        let Some(old) = all.find(|old| index == Some(old.session.local_index())) else {
             return false;
         };
         if now < old.next_notice_at {

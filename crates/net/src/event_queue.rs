@@ -250,21 +250,33 @@ mod tests {
         assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
     }
 
+    fn frame(bytes: usize) -> Event {
+        Event::FrameReceived(ReceivedFrame {
+            id: FrameId(0),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+            size_bytes: bytes,
+            bytes: vec![0; bytes],
+            completed_at: Instant::ZERO,
+            offset: ClockOffset::default(),
+            parted_bytes: 0,
+        })
+    }
+
+    fn part(begin: usize, bytes: usize) -> Event {
+        Event::FramePart(FramePart {
+            id: FrameId(0),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+            offset: ClockOffset::default(),
+            begin,
+            bytes: vec![0; bytes],
+        })
+    }
+
     #[test]
     fn a_reader_that_sleeps_bounds_the_queues_memory() {
         let (sender, events) = queue();
-        let frame = |bytes: usize| {
-            Event::FrameReceived(ReceivedFrame {
-                id: FrameId(0),
-                importance: Importance::Reference,
-                captured_at: Instant::ZERO,
-                size_bytes: bytes,
-                bytes: vec![0; bytes],
-                completed_at: Instant::ZERO,
-                offset: ClockOffset::default(),
-                parted_bytes: 0,
-            })
-        };
         for _ in 0..20 {
             sender.emit(frame(8 << 20));
         }
@@ -280,14 +292,7 @@ mod tests {
     fn queues_of_a_receiver_share_a_total() {
         let memory = SharedMemory::new(10_000);
         let queues: Vec<_> = (0..9).map(|_| queue_within(memory.share())).collect();
-        let part = Event::FramePart(FramePart {
-            id: FrameId(0),
-            importance: Importance::Reference,
-            captured_at: Instant::ZERO,
-            offset: ClockOffset::default(),
-            begin: 0,
-            bytes: vec![0; 100],
-        });
+        let part = part(0, 100);
         for _ in 0..100 {
             for (sender, _) in &queues {
                 sender.emit(part.clone());
@@ -307,18 +312,8 @@ mod tests {
     #[test]
     fn parts_take_no_room_from_frames() {
         let (sender, events) = queue();
-        let part = |begin: usize| {
-            Event::FramePart(FramePart {
-                id: FrameId(0),
-                importance: Importance::Reference,
-                captured_at: Instant::ZERO,
-                offset: ClockOffset::default(),
-                begin,
-                bytes: vec![0; 9],
-            })
-        };
         for number in 0..MAX_QUEUED_EVENTS {
-            sender.emit(part(9 * number));
+            sender.emit(part(9 * number, 9));
         }
         for _ in 0..MAX_QUEUED_EVENTS / 2 {
             sender.emit(Event::TargetBitrate(DataRate::ZERO));

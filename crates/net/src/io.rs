@@ -62,15 +62,18 @@ impl Network {
     /// # Errors
     /// The address is taken, not this machine's, or needs a privilege.
     pub(crate) fn listen(&self, address: SocketAddr) -> Result<Socket, StartError> {
-        let refused = |source| StartError::Listen { address, source };
         match &self.0 {
             Kind::System => {
-                let socket = listen::udp(address).map_err(refused)?;
-                let socket = SystemSocket::new(socket);
+                let bound = listen::udp(address)
+                    .map_err(|source| StartError::Listen { address, source })?;
+                let socket = SystemSocket::new(bound);
                 socket.map(Socket::System).map_err(StartError::Runtime)
             }
             #[cfg(feature = "testing")]
-            Kind::World(host) => host.listen(address).map(Socket::World).map_err(refused),
+            Kind::World(host) => {
+                let socket = host.listen(address).map(Socket::World);
+                socket.map_err(|source| StartError::Listen { address, source })
+            }
         }
     }
 

@@ -32,6 +32,13 @@ pub enum KeyFileError {
     },
 }
 
+fn cannot_open(path: &Path, source: io::Error) -> KeyFileError {
+    KeyFileError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 /// Reads the secret key from a file. If there is none, generates a key and creates the file, which
 /// only its owner may read. `anabranch keygen` writes the same format.
 ///
@@ -48,10 +55,6 @@ pub enum KeyFileError {
 /// [`KeyFileError`]; an existing file is never changed.
 pub fn read_or_create_key(path: impl AsRef<Path>) -> Result<SecretKey, KeyFileError> {
     let path = path.as_ref();
-    let failed = |source| KeyFileError::Io {
-        path: path.to_owned(),
-        source,
-    };
     match fs::read_to_string(path) {
         Ok(text) => SecretKey::from_text(&text).map_err(|source| KeyFileError::Parse {
             path: path.to_owned(),
@@ -59,10 +62,10 @@ pub fn read_or_create_key(path: impl AsRef<Path>) -> Result<SecretKey, KeyFileEr
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let key = SecretKey::generate();
-            create(path, &key).map_err(failed)?;
+            create(path, &key).map_err(|error| cannot_open(path, error))?;
             Ok(key)
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(cannot_open(path, error)),
     }
 }
 

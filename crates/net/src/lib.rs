@@ -124,6 +124,7 @@ pub use frame_writer::FrameWriter;
 pub use io::Network;
 pub use key_file::{KeyFileError, read_or_create_key};
 pub use link::{LinkCap, LinkReport};
+pub use names::ResolveError;
 pub use observer::{PacketEvent, PacketEventKind, PacketObserver};
 pub use own_socket::OwnSocket;
 pub use pairing::PairingOutcome;

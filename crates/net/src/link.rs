@@ -143,16 +143,24 @@ impl Head {
     }
 }
 
+/// Returns the flag if it is set, or no flag.
+fn flag_if(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
+}
+
+fn has(flags: u8, flag: u8) -> bool {
+    flags & flag != 0
+}
+
 impl LinkReport {
     fn to_bytes(&self, path: PathId) -> Vec<u8> {
         let state = STATES.iter().position(|state| *state == self.state);
-        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let flags = state.unwrap_or_default() as u8
-            | flag(self.is_standby, STANDS_BY)
-            | flag(self.is_metered, IS_METERED)
-            | flag(self.rtt.is_some(), HAS_RTT)
-            | flag(self.max_rate.is_some(), HAS_MAX_RATE)
-            | flag(self.cap.is_some(), HAS_CAP);
+            | flag_if(self.is_standby, STANDS_BY)
+            | flag_if(self.is_metered, IS_METERED)
+            | flag_if(self.rtt.is_some(), HAS_RTT)
+            | flag_if(self.max_rate.is_some(), HAS_MAX_RATE)
+            | flag_if(self.cap.is_some(), HAS_CAP);
         let loss = self.loss_ratio.clamp(0.0, 1.0) * f64::from(u16::MAX);
         let mut bytes = vec![path.0, flags];
         bytes.extend((loss.round() as u16).to_be_bytes());
@@ -183,21 +191,20 @@ impl LinkReport {
             return None;
         }
         let flags = reader.u8()?;
-        let has = |flag: u8| flags & flag != 0;
         let loss_ratio = f64::from(reader.u16()?) / f64::from(u16::MAX);
         let sent_rate = reader.rate()?;
         let bandwidth = reader.rate()?;
-        let rtt = if has(HAS_RTT) {
+        let rtt = if has(flags, HAS_RTT) {
             Some(Duration::from_micros(reader.u32()?.into()))
         } else {
             None
         };
-        let max_rate = if has(HAS_MAX_RATE) {
+        let max_rate = if has(flags, HAS_MAX_RATE) {
             Some(reader.rate()?)
         } else {
             None
         };
-        let cap = if has(HAS_CAP) {
+        let cap = if has(flags, HAS_CAP) {
             Some(LinkCap {
                 used_bytes: reader.u64()?,
                 limit_bytes: reader.u64()?,
@@ -213,8 +220,8 @@ impl LinkReport {
         let link = LinkReport {
             name,
             state: STATES[usize::from(flags & 0b11)],
-            is_standby: has(STANDS_BY),
-            is_metered: has(IS_METERED),
+            is_standby: has(flags, STANDS_BY),
+            is_metered: has(flags, IS_METERED),
             rtt,
             loss_ratio,
             sent_rate,

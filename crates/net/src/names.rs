@@ -5,6 +5,7 @@
 //! doubles.
 
 use core::fmt;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -21,11 +22,29 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 /// Interval at which a lasting failure is reported.
 const WARNING_INTERVAL: Duration = Duration::from_secs(300);
 
+/// Reason why a name has no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// The resolver knows the name, but no address of it.
+    #[error("the name has no address")]
+    NoAddress,
+    /// The resolver has failed, with this text of the system.
+    #[error("{0}")]
+    Resolver(String),
+}
+
+impl From<io::Error> for ResolveError {
+    fn from(error: io::Error) -> Self {
+        ResolveError::Resolver(error.to_string())
+    }
+}
+
 /// Finds the addresses of names. May block.
 pub(crate) trait Resolve: fmt::Debug + Send + Sync + 'static {
     /// # Errors
-    /// The reason for the failure, in words.
-    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String>;
+    /// [`ResolveError::Resolver`].
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, ResolveError>;
 
     /// Answers without a thread, now or later. Returns whether it does: if not,
     /// [`resolve`](Self::resolve) is called in one.
@@ -47,7 +66,7 @@ pub(crate) struct Reply {
 
 #[cfg(feature = "testing")]
 impl Reply {
-    pub(crate) fn send(self, outcome: Result<Vec<SocketAddr>, String>) {
+    pub(crate) fn send(self, outcome: Result<Vec<SocketAddr>, ResolveError>) {
         self.desk.lock().outcome = Some(outcome);
         self.waker.wake();
     }
@@ -58,9 +77,9 @@ impl Reply {
 pub(crate) struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String> {
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, ResolveError> {
         let resolved = (name.host(), name.port()).to_socket_addrs();
-        Ok(resolved.map_err(|error| error.to_string())?.collect())
+        Ok(resolved?.collect())
     }
 }
 
@@ -68,7 +87,7 @@ impl Resolve for SystemResolver {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) name: HostName,
-    pub(crate) outcome: Result<Vec<SocketAddr>, String>,
+    pub(crate) outcome: Result<Vec<SocketAddr>, ResolveError>,
     /// Whether the user should be notified: a failure that is new or lasts; an address after a
     /// failure; another address than before.
     pub(crate) is_new: bool,
@@ -107,7 +126,7 @@ struct Desk {
 struct Slip {
     is_wanted: bool,
     is_closed: bool,
-    outcome: Option<Result<Vec<SocketAddr>, String>>,
+    outcome: Option<Result<Vec<SocketAddr>, ResolveError>>,
 }
 
 impl Names {
@@ -208,7 +227,7 @@ impl Entry {
             // The thread ends without a join; a resolver that hangs must not delay the end of a
             // session.
             Ok(_) => self.has_thread = true,
-            Err(error) => self.desk.lock().outcome = Some(Err(error.to_string())),
+            Err(error) => self.desk.lock().outcome = Some(Err(error.into())),
         }
     }
 
@@ -218,7 +237,7 @@ impl Entry {
             .then(|| self.desk.lock().outcome.take())
             .flatten()?;
         let outcome = match outcome {
-            Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+            Ok(addresses) if addresses.is_empty() => Err(ResolveError::NoAddress),
             outcome => outcome,
         };
         self.is_asked = false;
@@ -270,9 +289,10 @@ impl Desk {
     /// Answers questions until the desk is closed.
     fn serve(&self, name: &HostName, resolver: &dyn Resolve, waker: &Waker) {
         loop {
-            let is_idle = |slip: &mut Slip| !slip.is_wanted && !slip.is_closed;
-            let slip = self.changed.wait_while(self.lock(), is_idle);
-            let mut slip = slip.unwrap_or_else(PoisonError::into_inner);
+            let waited = self
+                .changed
+                .wait_while(self.lock(), |slip| !slip.is_wanted && !slip.is_closed);
+            let mut slip = waited.unwrap_or_else(PoisonError::into_inner);
             if slip.is_closed {
                 return;
             }
@@ -289,20 +309,20 @@ impl Desk {
 pub(crate) mod testing {
     //! A scripted resolver.
 
-    use super::{HostName, Mutex, Resolve, SocketAddr};
+    use super::{HostName, Mutex, Resolve, ResolveError, SocketAddr};
 
     /// Answers, of which the last is repeated.
     #[derive(Debug)]
-    pub(crate) struct Scripted(pub(crate) Mutex<Vec<Result<Vec<SocketAddr>, String>>>);
+    pub(crate) struct Scripted(pub(crate) Mutex<Vec<Result<Vec<SocketAddr>, ResolveError>>>);
 
     impl Scripted {
-        pub(crate) fn new(answers: Vec<Result<Vec<SocketAddr>, String>>) -> Self {
+        pub(crate) fn new(answers: Vec<Result<Vec<SocketAddr>, ResolveError>>) -> Self {
             Scripted(Mutex::new(answers))
         }
     }
 
     impl Resolve for Scripted {
-        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, String> {
+        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, ResolveError> {
             let mut answers = self.0.lock().unwrap();
             match answers.len() {
                 1 => answers[0].clone(),
@@ -330,7 +350,7 @@ mod tests {
         }
     }
 
-    fn names(answers: Vec<Result<Vec<SocketAddr>, String>>) -> (Names, Wakeup) {
+    fn names(answers: Vec<Result<Vec<SocketAddr>, ResolveError>>) -> (Names, Wakeup) {
         let (waker, wakeup) = waker::pair().expect("a pipe");
         let mut names = Names::new(Arc::new(Scripted::new(answers)), Arc::new(waker));
         assert_eq!(names.add(&name()), []);
@@ -360,7 +380,8 @@ mod tests {
 
     #[test]
     fn questions_pause_for_longer_and_longer_until_a_session_is_up() {
-        let (mut names, wakeup) = names(vec![Err("no server".to_owned())]);
+        let failure = ResolveError::Resolver("no server".to_owned());
+        let (mut names, wakeup) = names(vec![Err(failure)]);
         let mut now = Instant::ZERO;
         for pause in [1, 2, 4, 4] {
             answer(&mut names, &wakeup, now);
@@ -377,17 +398,16 @@ mod tests {
 
     #[test]
     fn failures_are_reported_rarely_and_changes_always() {
-        let at = |last| SocketAddr::from(([10, 1, 0, last], 7_000));
-        let failure = || Err("no server".to_owned());
-        let (mut names, wakeup) = names(vec![
-            failure(),
-            failure(),
-            failure(),
+        let [first, second, third] =
+            [1, 2, 9].map(|last| SocketAddr::from(([10, 1, 0, last], 7_000)));
+        let mut answers = vec![Err(ResolveError::Resolver("no server".to_owned())); 3];
+        answers.extend([
             Ok(vec![]),
-            Ok(vec![at(1), at(2)]),
-            Ok(vec![at(2), at(1)]),
-            Ok(vec![at(9)]),
+            Ok(vec![first, second]),
+            Ok(vec![second, first]),
+            Ok(vec![third]),
         ]);
+        let (mut names, wakeup) = names(answers);
         for (seconds, is_new) in [
             (0, true),
             (10, false),
@@ -400,14 +420,14 @@ mod tests {
             let answer = answer(&mut names, &wakeup, Instant::from_secs(seconds));
             assert_eq!(answer.is_new, is_new, "{answer:?}");
         }
-        assert_eq!(names.add(&name()), [at(9)]);
+        assert_eq!(names.add(&name()), [third]);
     }
 
     #[derive(Debug)]
     struct Hanging;
 
     impl Resolve for Hanging {
-        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, String> {
+        fn resolve(&self, _: &HostName) -> Result<Vec<SocketAddr>, ResolveError> {
             loop {
                 thread::park();
             }

@@ -118,6 +118,10 @@ mod tests {
 
     use super::*;
 
+    fn expired(code: &PairingCode) -> PairingOutcome {
+        PairingOutcome::Expired { code: code.clone() }
+    }
+
     #[test]
     fn the_oldest_code_makes_room_and_one_that_is_taken_back_says_nothing() {
         let mut responder = Responder::new(SecretKey::generate(), []);
@@ -127,7 +131,6 @@ mod tests {
             let lasts = Duration::from_secs(600);
             pairing.start(&mut responder, Instant::ZERO, code.clone(), lasts);
         }
-        let expired = |code: &PairingCode| PairingOutcome::Expired { code: code.clone() };
         let outcomes = pairing.take_outcomes(&mut responder, Instant::from_secs(599));
         assert_eq!(outcomes, [expired(&codes[0])]);
         pairing.stop(&mut responder, &codes[1]);

@@ -99,7 +99,6 @@ impl PeerSockets {
 }
 
 fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
-    let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
     if system::lacks(Feature::PeerSockets).is_some() {
         return Err(unsupported());
     }
@@ -120,16 +119,18 @@ fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
     Socket::new(UdpSocket::from(socket))
 }
 
+fn unsupported() -> io::Error {
+    io::ErrorKind::Unsupported.into()
+}
+
 /// Converts `local` to the family of `listening`'s socket.
 fn of_family(local: IpAddr, listening: SocketAddr) -> io::Result<IpAddr> {
     match (local.to_canonical(), listening.is_ipv6()) {
         (IpAddr::V4(local), true) => Ok(local.to_ipv6_mapped().into()),
         // The interface of a link-local address is unknown here.
-        (IpAddr::V6(local), true) if local.is_unicast_link_local() => {
-            Err(io::ErrorKind::Unsupported.into())
-        }
+        (IpAddr::V6(local), true) if local.is_unicast_link_local() => Err(unsupported()),
         (local, is_ipv6) if local.is_ipv6() == is_ipv6 => Ok(local),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+        _ => Err(unsupported()),
     }
 }
 

@@ -71,22 +71,19 @@ impl PlainSocket {
         via: &Via,
         remote: SocketAddr,
     ) -> Result<Self, ViaError> {
-        let refused = |source| ViaError::Socket {
-            via: via.clone(),
-            source,
-        };
         let socket = match &surroundings.network.0 {
             Kind::System => {
                 let socket = via.open(remote)?;
                 // The peer's datagrams come to the one address that its socket is connected by.
                 let any = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-                let addresses = LocalAddresses::enable(&socket, any).map_err(refused)?;
-                PlainSocket::of(socket, addresses).map_err(refused)?
+                LocalAddresses::enable(&socket, any)
+                    .and_then(|addresses| PlainSocket::of(socket, addresses))
+                    .map_err(|error| via.refused(error))?
             }
             #[cfg(feature = "testing")]
             Kind::World(host) => PlainSocket::of_world(host.open(via, remote)?),
         };
-        socket.connect(remote).map_err(refused)?;
+        socket.connect(remote).map_err(|error| via.refused(error))?;
         Ok(socket)
     }
 

@@ -206,27 +206,27 @@ impl Roster {
 
     /// Returns the number for a path that joins now; `None` if all paths are in use.
     pub fn place(&self, now: Instant) -> Option<PathPlace> {
-        let first = |since: fn(&Entry) -> Option<Instant>| {
-            let replaceable = self
-                .entries
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| entry.present.is_of_pattern);
-            let known = replaceable.filter_map(|(index, entry)| Some((since(entry)?, index)));
-            known.min()
-        };
-        let of = |vacancy| {
-            move |(_, index): (Instant, usize)| PathPlace {
-                index,
-                vacancy: Some(vacancy),
-            }
-        };
-        let gone = || first(|entry| entry.gone_since).map(of(Vacancy::Gone));
-        let dead =
-            || first(|entry| entry.out_since).filter(|(since, _)| now >= *since + DEAD_AFTER);
-        self.next_place()
-            .or_else(gone)
-            .or_else(|| dead().map(of(Vacancy::Silent)))
+        if let Some(place) = self.next_place() {
+            return Some(place);
+        }
+        if let Some((_, index)) = self.longest(|entry| entry.gone_since) {
+            let vacancy = Some(Vacancy::Gone);
+            return Some(PathPlace { index, vacancy });
+        }
+        let (out_since, index) = self.longest(|entry| entry.out_since)?;
+        let vacancy = Some(Vacancy::Silent);
+        (now >= out_since + DEAD_AFTER).then_some(PathPlace { index, vacancy })
+    }
+
+    /// Returns the path of a pattern with the earliest of these times, and its number.
+    fn longest(&self, since: fn(&Entry) -> Option<Instant>) -> Option<(Instant, usize)> {
+        let replaceable = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.present.is_of_pattern);
+        let known = replaceable.filter_map(|(index, entry)| Some((since(entry)?, index)));
+        known.min()
     }
 
     /// Records that a path has joined with this number.
@@ -324,19 +324,30 @@ mod tests {
         Some((place.index, place.vacancy))
     }
 
+    /// Returns the free place while these interfaces of a pattern are present.
+    fn free_beside(
+        roster: &mut Roster,
+        seconds: u64,
+        names: &[&str],
+    ) -> Option<(usize, Option<Vacancy>)> {
+        let present: Vec<_> = names.iter().map(|name| present(name, true)).collect();
+        roster.look(at(seconds), &present, []);
+        free(roster, seconds)
+    }
+
     #[test]
     fn the_interface_that_has_been_gone_for_longest_makes_room() {
         let mut roster = roster(&[("eth0", false), ("enx1", true), ("enx2", true)]);
-        let mut look = |seconds, names: &[&str]| {
-            let present: Vec<_> = names.iter().map(|name| present(name, true)).collect();
-            roster.look(at(seconds), &present, []);
-            free(&roster, seconds)
-        };
-        assert_eq!(look(1, &["enx1", "enx2"]), None, "eth0 was named alone");
-        look(2, &["enx1"]);
-        assert_eq!(look(3, &[]), Some((2, Some(Vacancy::Gone))));
+        assert_eq!(
+            free_beside(&mut roster, 1, &["enx1", "enx2"]),
+            None,
+            "eth0 was named alone"
+        );
+        free_beside(&mut roster, 2, &["enx1"]);
+        let gone = Some(Vacancy::Gone);
+        assert_eq!(free_beside(&mut roster, 3, &[]), Some((2, gone)));
         // The interface is back before its number was needed, as the same path.
-        assert_eq!(look(4, &["enx2"]), Some((1, Some(Vacancy::Gone))));
+        assert_eq!(free_beside(&mut roster, 4, &["enx2"]), Some((1, gone)));
     }
 
     #[test]

@@ -269,8 +269,8 @@ impl Route {
             [trial.old, trial.new]
         });
         let of_search = self.search.as_mut().map(Search::take_due);
-        let of_trial = of_trial.into_iter().flatten();
-        of_trial.chain(of_search.into_iter().flatten())
+        let all_of_trial = of_trial.into_iter().flatten();
+        all_of_trial.chain(of_search.into_iter().flatten())
     }
 
     /// Takes the answer to a challenge, from any address: only the recipient of the challenge can
@@ -304,13 +304,12 @@ impl Route {
         if now < trial.began_at + TRIAL {
             return;
         }
-        match trial.has_moved {
-            true => self.trial = None,
-            false => {
-                // Neither has answered: the peer may be at a third address.
-                self.refuse_new(now);
-                self.search = self.search_key.clone().map(Search::new);
-            }
+        if trial.has_moved {
+            self.trial = None;
+        } else {
+            // Neither has answered: the peer may be at a third address.
+            self.refuse_new(now);
+            self.search = self.search_key.clone().map(Search::new);
         }
     }
 

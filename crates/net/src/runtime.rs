@@ -79,16 +79,22 @@ struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     fn of(ports: &'a [Port]) -> Self {
-        let ports = || ports.iter().enumerate();
+        let (mut sockets, mut connections) = (Vec::new(), Vec::new());
+        for (index, port) in ports.iter().enumerate() {
+            sockets.extend(port.socket().map(|socket| (index, socket)));
+            if port.tcp().polled().is_some() {
+                connections.push((index, port));
+            }
+        }
         Sources {
-            sockets: ports()
-                .filter_map(|(index, port)| Some((index, port.socket()?)))
-                .collect(),
-            connections: ports()
-                .filter(|(_, port)| port.tcp().polled().is_some())
-                .collect(),
+            sockets,
+            connections,
         }
     }
+}
+
+fn is_ready(polled: &PollFd<'_>) -> bool {
+    !polled.revents().is_empty()
 }
 
 /// Reason why the wait for datagrams ends.
@@ -372,7 +378,6 @@ impl<R: Role> Shared<R> {
             sockets,
             connections,
         } = sources;
-        let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
         let has_ready_lane = polled
             .get(sockets.len() + connections.len())
             .is_some_and(is_ready);

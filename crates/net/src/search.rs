@@ -125,9 +125,11 @@ impl Search {
         let begin = current_at.map_or(0, |at| at + 1);
         let mut others = all[begin..].iter().chain(&all[..begin]).copied();
         // Without a route to any, sending to the first gives the user the reason.
-        let chosen = others
-            .find(|address| has_route(*address))
-            .or_else(|| all.first().copied().filter(|_| current_at.is_none()))?;
+        let chosen = match others.find(|address| has_route(*address)) {
+            Some(address) => address,
+            None if current_at.is_none() => *all.first()?,
+            None => return None,
+        };
         let is_other = self.current != Some(chosen);
         self.choose(chosen);
         is_other.then_some(chosen)
@@ -182,22 +184,22 @@ mod tests {
 
     #[test]
     fn families_alternate_and_the_resolvers_order_is_kept() {
-        let of = |addresses: &[SocketAddr]| alternate(addresses);
         assert_eq!(
-            of(&[v6(1), v6(2), v4(1), v6(1), v4(2)]),
+            alternate(&[v6(1), v6(2), v4(1), v6(1), v4(2)]),
             [v6(1), v4(1), v6(2), v4(2)]
         );
-        assert_eq!(of(&[v4(1), v4(2), v6(1)]), [v4(1), v6(1), v4(2)]);
+        assert_eq!(alternate(&[v4(1), v4(2), v6(1)]), [v4(1), v6(1), v4(2)]);
         let many: Vec<_> = (0..200).map(v4).collect();
-        assert_eq!(of(&many).len(), MAX_CANDIDATES);
+        assert_eq!(alternate(&many).len(), MAX_CANDIDATES);
     }
 
     #[test]
     fn an_interface_takes_an_address_that_it_has_a_route_to() {
         let addresses = [v6(1), v4(1)];
-        let next = |has_route: fn(SocketAddr) -> bool| search(&addresses).next(START, has_route);
-        assert_eq!(next(|address| address.is_ipv4()), Some(v4(1)));
-        assert_eq!(next(|address| address.is_ipv6()), Some(v6(1)));
+        let by_v4 = search(&addresses).next(START, |address| address.is_ipv4());
+        assert_eq!(by_v4, Some(v4(1)));
+        let by_v6 = search(&addresses).next(START, |address| address.is_ipv6());
+        assert_eq!(by_v6, Some(v6(1)));
         // The first gives the reason, and is replaced by one that can be reached.
         let mut search = search(&addresses);
         assert_eq!(search.next(START, |_| false), Some(v6(1)));

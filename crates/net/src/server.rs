@@ -223,17 +223,15 @@ impl ServerRole {
 
     /// Returns the session that makes room for one of `owner`: its own, or the longest silent one.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
-        let own = self
-            .sessions
-            .iter()
-            .find(|(_, held)| held.owner() == owner)
-            .map(|(index, _)| index);
-        let longest_silent = || {
-            let (sessions, limits) = (&self.sessions, &self.session_limits);
-            let (index, heard_at) = session_limit::longest_silent(sessions, limits, owner)?;
-            (now >= heard_at + self.takeover_after).then_some(index)
-        };
-        own.or_else(|| longest_silent().filter(|_| !self.has_room(owner)))
+        let (sessions, limits) = (&self.sessions, &self.session_limits);
+        if let Some((index, _)) = sessions.iter().find(|(_, held)| held.owner() == owner) {
+            return Some(index);
+        }
+        if self.has_room(owner) {
+            return None;
+        }
+        let (index, heard_at) = session_limit::longest_silent(sessions, limits, owner)?;
+        (now >= heard_at + self.takeover_after).then_some(index)
     }
 
     fn handle_protected(
@@ -314,8 +312,8 @@ impl ServerRole {
         else {
             return false;
         };
-        let is_its = |offer: &Offer| offer.session_kind() == session_kind;
-        let Some(offer) = self.offers.iter().position(is_its) else {
+        let mut offers = self.offers.iter();
+        let Some(offer) = offers.position(|offer| offer.session_kind() == session_kind) else {
             return false;
         };
         let parameters = SessionParameters::from_block(&agreed.parameters);
@@ -474,10 +472,9 @@ impl ServerRole {
         self.limiter.set_peer_count(allowed.len());
         self.refused_senders.set_allowed(allowed);
         self.unconfirmed.set_allowed(allowed);
-        let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);
         let sessions = self.sessions.iter();
         let revoked: Vec<u32> = sessions
-            .filter(|(_, held)| is_revoked(held))
+            .filter(|(_, held)| !allowed.contains(&held.owner().0))
             .map(|(index, _)| index)
             .collect();
         for index in revoked {

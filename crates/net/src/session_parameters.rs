@@ -244,12 +244,14 @@ mod tests {
 
     #[test]
     fn a_latency_is_at_least_a_millisecond_and_at_most_a_minute() {
-        let sent = |latency| {
+        for (latency, sent) in [
+            (Duration::from_micros(10), millis(1)),
+            (Duration::from_secs(1_000), millis(65_535)),
+        ] {
             let parameters = SessionParameters::of(SessionKind::Frames).with_latency(Some(latency));
-            SessionParameters::from_block(&parameters.to_block()).and_then(|read| read.latency)
-        };
-        assert_eq!(sent(Duration::from_micros(10)), millis(1));
-        assert_eq!(sent(Duration::from_secs(1_000)), millis(65_535));
+            let read = SessionParameters::from_block(&parameters.to_block());
+            assert_eq!(read.and_then(|read| read.latency), sent, "{latency:?}");
+        }
     }
 
     #[test]

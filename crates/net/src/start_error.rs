@@ -83,3 +83,10 @@ pub enum StartError {
     #[error("cannot set up the runtime")]
     Runtime(#[source] io::Error),
 }
+
+impl StartError {
+    /// Returns the error of a builder without a part, which `method` sets.
+    pub(crate) const fn missing(part: &'static str, method: &'static str) -> Self {
+        StartError::Missing { part, method }
+    }
+}

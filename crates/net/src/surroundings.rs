@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::clock::Clock;
 use crate::io::{Kind, Network};
+use crate::names::ResolveError;
 use crate::random;
 use crate::remote::Remote;
 
@@ -16,7 +17,7 @@ pub struct Surroundings {
 }
 
 /// Takes the addresses of a name, or the reason for which there are none.
-pub type OnAddresses = Box<dyn FnOnce(Result<Vec<SocketAddr>, String>) + Send>;
+pub type OnAddresses = Box<dyn FnOnce(Result<Vec<SocketAddr>, ResolveError>) + Send>;
 
 impl Surroundings {
     /// Returns the operating system's network, and this clock.
@@ -90,7 +91,7 @@ impl Surroundings {
                 let thread = std::thread::Builder::new().name("resolve".to_owned());
                 let began = thread.spawn(move || {
                     let found = name.to_socket_addrs().map(Iterator::collect);
-                    on_addresses(found.map_err(|error| error.to_string()));
+                    on_addresses(found.map_err(ResolveError::from));
                 });
                 began.is_ok()
             }

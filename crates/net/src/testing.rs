@@ -110,6 +110,7 @@ pub use nat::Nat;
 pub use packet::Packet;
 pub use tables::Tables;
 
+use crate::names::ResolveError;
 use crate::random;
 
 /// Limit of a wait in the world's time: a task that waits for longer has failed.
@@ -158,6 +159,7 @@ impl World {
     /// Sets the resolver's answer for a host name from now on: addresses, or the reason of the
     /// failure.
     pub fn set_name(&self, name: &str, answer: Result<Vec<IpAddr>, String>) {
+        let answer = answer.map_err(ResolveError::Resolver);
         self.fabric.lock().names.insert(name.to_owned(), answer);
     }
 

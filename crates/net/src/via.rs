@@ -222,7 +222,8 @@ impl Via {
         }
     }
 
-    fn refused(&self, source: io::Error) -> ViaError {
+    /// Returns the error of a socket that the system refuses.
+    pub(crate) fn refused(&self, source: io::Error) -> ViaError {
         ViaError::Socket {
             via: self.clone(),
             source,
@@ -235,13 +236,12 @@ impl Via {
         kind: Type,
         protocol: Protocol,
     ) -> Result<socket2::Socket, ViaError> {
-        let refused = |source| self.refused(source);
         let socket = socket2::Socket::new(Domain::for_address(remote), kind, Some(protocol))
-            .map_err(refused)?;
+            .map_err(|error| self.refused(error))?;
         self.check()?;
         match MARK.load(Ordering::Relaxed) {
             0 => {}
-            mark => system::set_mark(&socket, mark).map_err(refused)?,
+            mark => system::set_mark(&socket, mark).map_err(|error| self.refused(error))?,
         }
         let local = match self {
             Via::DefaultRoute => unspecified(remote),
@@ -253,11 +253,11 @@ impl Via {
             }
             Via::Address(local) => *local,
             Via::Interface(name) => bind_to_interface(&socket, name, remote)?,
-            Via::Socket(_) => return Err(refused(io::ErrorKind::Unsupported.into())),
+            Via::Socket(_) => return Err(self.refused(io::ErrorKind::Unsupported.into())),
         };
         socket
             .bind(&SockAddr::from(SocketAddr::new(local, 0)))
-            .map_err(refused)?;
+            .map_err(|error| self.refused(error))?;
         Ok(socket)
     }
 }

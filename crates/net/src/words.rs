@@ -7,8 +7,8 @@ mod link;
 mod tcp_choice;
 mod via_argument;
 
-pub use bitrate_range::BitrateRange;
+pub use bitrate_range::{BitrateRange, ParseBitrateRangeError};
 pub use host_and_port::with_port;
-pub use link::Link;
-pub use tcp_choice::TcpChoice;
-pub use via_argument::ViaArgument;
+pub use link::{Link, ParseLinkError};
+pub use tcp_choice::{ParseTcpChoiceError, TcpChoice};
+pub use via_argument::{ParseViaError, ViaArgument};

@@ -121,9 +121,10 @@ impl Drop for Worker {
 fn run(mut work: impl Work, clock: Clock, is_ending: &AtomicBool, wakeup: &Wakeup) {
     while let Some(next_at) = work.turn(clock.now(), is_ending.load(Ordering::SeqCst)) {
         let sockets = work.sockets();
-        let sockets = sockets.iter().filter_map(PlainSocket::system);
         let mut awaited = vec![PollFd::from_borrowed_fd(wakeup.as_fd(), PollFlags::IN)];
-        awaited.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        for socket in sockets.iter().filter_map(PlainSocket::system) {
+            awaited.push(PollFd::new(socket, PollFlags::IN));
+        }
         let span = timespec(next_at.saturating_since(clock.now()));
         // After an error, reads still return the waiting datagrams and do not block.
         let _ = poll(&mut awaited, Some(&span));

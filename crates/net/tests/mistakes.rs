@@ -13,14 +13,16 @@ fn path(remote: SocketAddr) -> ClientPath {
     ClientPath::new(Via::Address(Ipv4Addr::LOCALHOST.into()), remote.into())
 }
 
+/// Returns the mistake in the set-up of a sender.
+fn start(paths: Vec<ClientPath>, fec: &str) -> StartError {
+    let [key, peer] = [(); 2].map(|()| SecretKey::generate());
+    let mut config = ClientConfig::new(key, peer.public_key(), paths);
+    config.transport.media.fec = fec.to_owned();
+    Sender::start(config).map(|_| ()).expect_err("a mistake")
+}
+
 #[test]
 fn mistakes_are_reported_before_anything_runs() {
-    let start = |paths: Vec<ClientPath>, fec: &str| {
-        let [key, peer] = [(); 2].map(|()| SecretKey::generate());
-        let mut config = ClientConfig::new(key, peer.public_key(), paths);
-        config.transport.media.fec = fec.to_owned();
-        Sender::start(config).map(|_| ()).expect_err("a mistake")
-    };
     let remote = loopback(9);
     assert!(matches!(start(Vec::new(), "off"), StartError::NoPath));
     assert!(matches!(

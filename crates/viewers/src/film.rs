@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::fragments;
+use crate::sample_pace::SamplePace;
 use crate::samples::{Format, Kind, Sample};
 use anabranch_video::mpeg_ts::TICKS_PER_SECOND;
 
@@ -18,10 +19,6 @@ const MAX_WAITING: usize = 256;
 /// Longest span that is kept for newcomers. Chosen: key pictures of live encoders are 1 to 4 s
 /// apart, and more takes a browser long to skip.
 const LONGEST_BACKLOG: u64 = 10 * TICKS_PER_SECOND;
-/// Duration of a sample before which none of its kind came: a picture of 25 a second.
-const FIRST_DURATION: u64 = TICKS_PER_SECOND / 25;
-/// Longest duration of a sample; a longer pause is a gap.
-const LONGEST_DURATION: u64 = TICKS_PER_SECOND;
 
 /// The film of one stream.
 #[derive(Debug)]
@@ -29,8 +26,8 @@ pub(crate) struct Films {
     backlog: Backlog,
     viewers: Vec<Viewer>,
     fragment_count: u32,
-    pictures: Pace,
-    sounds: Pace,
+    pictures: SamplePace,
+    sounds: SamplePace,
 }
 
 /// Samples since the last key picture.
@@ -47,22 +44,6 @@ struct Viewer {
     has_sound: bool,
 }
 
-/// Interval of a track's samples.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    last_at: Option<u64>,
-}
-
-impl Pace {
-    /// Returns the duration of a sample: the time since the one before. The next one, which ends
-    /// it, has not come yet.
-    fn duration(&mut self, at: u64) -> u64 {
-        let before = self.last_at.replace(at);
-        let since = before.map_or(FIRST_DURATION, |before| at.saturating_sub(before));
-        since.clamp(1, LONGEST_DURATION)
-    }
-}
-
 impl Films {
     /// Creates the film of a stream without viewers. Its backlog takes `memory`.
     pub(crate) fn new(memory: MemoryShare) -> Self {
@@ -73,8 +54,8 @@ impl Films {
             },
             viewers: Vec::new(),
             fragment_count: 0,
-            pictures: Pace::default(),
-            sounds: Pace::default(),
+            pictures: SamplePace::default(),
+            sounds: SamplePace::default(),
         }
     }
 

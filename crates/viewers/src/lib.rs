@@ -3,6 +3,7 @@
 //! - [`samples`]: the pictures and the sound inside of a stream's MPEG-TS;
 //! - [`webrtc`]: browsers and players by WebRTC, sans-IO;
 //! - [`fragments`]: fragmented MP4, for browsers that WebRTC does not reach;
+//! - [`SamplePace`]: the durations of its samples;
 //! - [`Hub`]: the thread of all viewers, and the queues to it. It holds up no stream.
 //!
 //! Nothing is decoded or encoded here.
@@ -13,6 +14,7 @@ mod film;
 pub mod fragments;
 mod hub;
 mod refusal;
+mod sample_pace;
 pub mod samples;
 #[cfg_attr(
     not(feature = "webrtc"),
@@ -26,4 +28,5 @@ pub mod webrtc;
 
 pub use hub::{Feed, Film, Hub, Offered, StreamInfo, Way};
 pub use refusal::{Refusal, check_film, check_webrtc};
+pub use sample_pace::SamplePace;
 pub use sound::Sound;

@@ -1,7 +1,7 @@
 //! The set-up of a sender.
 
 use anabranch_core::{MediaConfig, SourceLimits};
-use anabranch_net::words::{BitrateRange, Link, TcpChoice, with_port};
+use anabranch_net::words::{BitrateRange, Link, ParseLinkError, TcpChoice, with_port};
 use anabranch_net::{ClientConfig, ClientPath, Network, Remote, Surroundings};
 use anabranch_secure::{PairingCode, PublicKey};
 use anabranch_srt::Settings;
@@ -134,7 +134,9 @@ impl Keys {
 
     /// Puts the parts of a link in their places.
     fn take_link(&mut self, host: &mut String) -> Result<(), Error> {
-        let link: Link = host.parse().map_err(mistake)?;
+        let link: Link = host
+            .parse()
+            .map_err(|error: ParseLinkError| mistake(error.to_string()))?;
         if self.peer.is_some() || self.code.is_some() {
             return Err(mistake(
                 "to: the link names the receiver: leave peer and code out",

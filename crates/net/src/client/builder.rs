@@ -264,16 +264,21 @@ impl<T: Opens> ClientBuilder<T> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        let missing = |part, method| StartError::Missing { part, method };
-        let key = self.key.ok_or(missing("this end's key", "key"))?;
-        let peer = self.peer.ok_or(missing("the receiver's key", "peer"))?;
+        let key = self
+            .key
+            .ok_or(StartError::missing("this end's key", "key"))?;
+        let peer = self
+            .peer
+            .ok_or(StartError::missing("the receiver's key", "peer"))?;
         let remote = self.remote.transpose().map_err(StartError::Remote)?;
         let (mut paths, mut vias) = (Vec::new(), self.vias);
         if vias.is_empty() && self.paths.is_empty() {
             vias.push((Via::DefaultRoute, PathOptions::default()));
         }
         for (via, options) in vias {
-            let remote = remote.clone().ok_or(missing("the destination", "to"))?;
+            let remote = remote
+                .clone()
+                .ok_or(StartError::missing("the destination", "to"))?;
             paths.push(ClientPath {
                 via,
                 remote,
@@ -365,16 +370,19 @@ mod tests {
         assert!(paths.iter().all(|path| path.remote == remote));
     }
 
+    /// Returns the text of the mistake in a set-up.
+    fn mistake(builder: ClientBuilder<Sender>) -> String {
+        let built = builder.build().map(|_| ());
+        built.expect_err("a mistake").to_string()
+    }
+
     #[test]
     fn mistakes_are_named() {
-        let message = |built: Result<ClientConfig, StartError>| {
-            built.map(|_| ()).expect_err("a mistake").to_string()
-        };
-        let nothing = message(Sender::builder().build());
+        let nothing = mistake(Sender::builder());
         assert!(nothing.contains("key"), "{nothing}");
-        let remote = message(builder().to("studio").build());
+        let remote = mistake(builder().to("studio"));
         assert!(remote.contains("receiver"), "{remote}");
-        let scheduler = message(builder().scheduler_named("min-cots").build());
+        let scheduler = mistake(builder().scheduler_named("min-cots"));
         assert!(scheduler.contains("min-cost"), "{scheduler}");
     }
 

@@ -69,8 +69,12 @@ impl<L: Load> ClientRole<L> {
 
     fn steer(&mut self, now: Instant, index: usize, dial: &Dial, ports: &[Port]) {
         let carriers = self.fallback.carriers(index);
-        let is_wanted = self.fallback.wants_connection(now, index);
-        dial.steer(carriers, self.tcp_remote(index).filter(|_| is_wanted));
+        let remote = if self.fallback.wants_connection(now, index) {
+            self.tcp_remote(index)
+        } else {
+            None
+        };
+        dial.steer(carriers, remote);
         if dial.take_opened()
             && let Some(handshake) = &mut self.handshake
         {

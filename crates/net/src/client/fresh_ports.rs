@@ -91,15 +91,14 @@ mod tests {
     #[test]
     fn a_silent_path_gets_fresh_ports_at_growing_intervals() {
         let mut fresh = FreshPort::default();
-        let look = |fresh: &mut FreshPort, seconds: core::ops::Range<u64>, is_silent| {
-            let seconds =
-                seconds.filter(|second| fresh.look(Instant::from_secs(*second), is_silent));
-            seconds.collect::<Vec<_>>()
-        };
-        assert_eq!(look(&mut fresh, 0..10, false), []);
-        let due = look(&mut fresh, 10..200, true);
-        assert_eq!(due, [13, 19, 31, 55, 103, 163]);
-        assert_eq!(look(&mut fresh, 200..201, false), []);
-        assert_eq!(look(&mut fresh, 201..210, true), [204], "it has answered");
+        let mut due = Vec::new();
+        for second in 0..210 {
+            // It answers after ten seconds, and once more.
+            let is_silent = second >= 10 && second != 200;
+            if fresh.look(Instant::from_secs(second), is_silent) {
+                due.push(second);
+            }
+        }
+        assert_eq!(due, [13, 19, 31, 55, 103, 163, 204]);
     }
 }

@@ -297,8 +297,11 @@ impl PathManager {
         let mut is_lost = false;
         for answer in self.names.take(now) {
             if let Ok(addresses) = &answer.outcome {
-                let is_its = |managed: &&mut ManagedPath| managed.name() == Some(&answer.name);
-                for managed in self.paths.iter_mut().filter(is_its) {
+                let its = self
+                    .paths
+                    .iter_mut()
+                    .filter(|managed| managed.name() == Some(&answer.name));
+                for managed in its {
                     let has_new = managed.search.set_candidates(addresses);
                     let current = managed.search.current();
                     is_lost |= has_new && !current.is_some_and(|at| addresses.contains(&at));
@@ -321,8 +324,10 @@ impl PathManager {
     fn aim_one(&mut self, now: Instant, index: usize) {
         let managed = &mut self.paths[index];
         let (network, via) = (&self.network, &managed.path.via);
-        let has_route = |address| network.has_route(via, address);
-        if let Some(address) = managed.search.next(now, has_route) {
+        let next = managed
+            .search
+            .next(now, |address| network.has_route(via, address));
+        if let Some(address) = next {
             self.push_change(Change::Redirect(index, address));
         }
     }
@@ -381,7 +386,10 @@ fn event_of(answer: Answer) -> Event {
     let name = answer.name.to_string();
     match answer.outcome {
         Ok(addresses) => Event::NameResolved { name, addresses },
-        Err(reason) => Event::NameUnresolved { name, reason },
+        Err(error) => Event::NameUnresolved {
+            name,
+            reason: error.to_string(),
+        },
     }
 }
 

@@ -79,8 +79,8 @@ impl Numbering {
             self.newest.insert(group, frame.0);
             if self.newest.len() > MAX_GROUPS {
                 let next = self.next;
-                let is_near = |newest: u64| next - newest <= u64::from(u16::MAX);
-                self.newest.retain(|_, newest| is_near(*newest));
+                self.newest
+                    .retain(|_, newest| next - *newest <= u64::from(u16::MAX));
             }
         }
     }
@@ -111,6 +111,13 @@ impl Ordered {
         self.datagram.len() + OVERHEAD_BYTES
     }
 
+    /// Returns whether nothing before it is missing. `newest` is the frame of its group that was
+    /// handed out last.
+    fn is_next(&self, settled: FrameId, newest: Option<&u64>) -> bool {
+        self.before
+            .is_none_or(|before| before < settled.0 || newest >= Some(&before))
+    }
+
     /// Parses a frame: an ordered datagram, or one without a group. `None` if it is neither.
     fn parse(arrival: Arrival) -> Option<Result<Ordered, Bytes>> {
         let Arrival {
@@ -128,7 +135,11 @@ impl Ordered {
         let millis = u64::from(bytes.try_get_u16().ok()?);
         Some(Ok(Ordered {
             group,
-            before: frame.0.checked_sub(distance).filter(|_| distance > 0),
+            before: if distance > 0 {
+                frame.0.checked_sub(distance)
+            } else {
+                None
+            },
             due_at: sent_at + Duration::from_millis(millis),
             datagram: bytes,
         }))
@@ -191,15 +202,8 @@ impl Order {
     }
 
     fn release_group(&mut self, now: Instant, settled: FrameId, group: u16, out: &mut Vec<Bytes>) {
-        let is_ready = |newest: Option<&u64>, first: &Ordered| {
-            let is_due = first.due_at <= now;
-            let is_next = first
-                .before
-                .is_none_or(|before| before < settled.0 || newest >= Some(&before));
-            is_due || is_next
-        };
         while let Some(first) = self.held.get(&group).and_then(|held| held.values().next())
-            && is_ready(self.newest.get(&group), first)
+            && (first.due_at <= now || first.is_next(settled, self.newest.get(&group)))
         {
             self.release_first(group, out);
         }

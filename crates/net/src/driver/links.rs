@@ -192,21 +192,29 @@ impl<L: Load> Driver<L> {
 
     /// Returns the next path to carry a report, and the time until the next one.
     fn next_reporting_path(&self, views: &[PathView]) -> Option<(PathId, Duration)> {
-        let is_metered = |view: &&PathView| {
-            let link = self.reporter.links.get(view.id.index());
-            link.is_some_and(|link| link.is_metered)
-        };
         let active = views.iter().filter(|view| view.state == PathState::Active);
-        let after = |view: &&PathView| {
-            let turn = view.id.index().wrapping_sub(self.reporter.last_path + 1);
-            turn % PathId::LIMIT
-        };
-        let (metered, others): (Vec<_>, Vec<_>) = active.partition(is_metered);
-        let next = others.into_iter().min_by_key(after);
-        next.map(|view| (view.id, INTERVAL)).or_else(|| {
-            let next = metered.into_iter().min_by_key(after);
-            next.map(|view| (view.id, METERED_INTERVAL))
+        let paths = active.map(|view| view.id);
+        let (metered, others): (Vec<_>, Vec<_>) = paths.partition(|path| self.is_metered(*path));
+        let next = others
+            .into_iter()
+            .min_by_key(|path| self.turns_until(*path));
+        next.map(|path| (path, INTERVAL)).or_else(|| {
+            let next = metered
+                .into_iter()
+                .min_by_key(|path| self.turns_until(*path));
+            next.map(|path| (path, METERED_INTERVAL))
         })
+    }
+
+    fn is_metered(&self, path: PathId) -> bool {
+        let link = self.reporter.links.get(path.index());
+        link.is_some_and(|link| link.is_metered)
+    }
+
+    /// Returns the number of paths whose turn comes before this one's.
+    fn turns_until(&self, path: PathId) -> usize {
+        let turn = path.index().wrapping_sub(self.reporter.last_path + 1);
+        turn % PathId::LIMIT
     }
 
     fn send_report(&mut self, ports: &[Port], path: PathId, plaintext: &[u8]) {

@@ -179,11 +179,10 @@ impl Flows {
 
     /// Forgets idle flows, and those of receivers that are not `kept`.
     pub(super) fn prune(&mut self, now: Instant, kept: impl Fn(&PublicKey) -> bool) {
-        let is_over = |flow: &Flow| now >= flow.heard_at + flow.patience() || !kept(&flow.receiver);
         let over: Vec<SocketAddr> = self
             .flows
             .iter()
-            .filter(|(_, flow)| is_over(flow))
+            .filter(|(_, flow)| now >= flow.heard_at + flow.patience() || !kept(&flow.receiver))
             .map(|(from, _)| *from)
             .collect();
         for from in over {

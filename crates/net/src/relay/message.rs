@@ -44,11 +44,15 @@ pub(crate) enum Message {
     Bye,
 }
 
+/// Reads the number of a message, which has nothing after it.
+fn number(bytes: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.try_into().ok()?))
+}
+
 impl Message {
     /// Reads a message; `None` if it is malformed.
     pub(crate) fn read(message: &[u8]) -> Option<Message> {
         let (&kind, rest) = message.split_first()?;
-        let number = || Some(u64::from_be_bytes(rest.try_into().ok()?));
         Some(match kind {
             DATAGRAM | DATAGRAM_PROVEN => {
                 let (peer, at) = read_address(message)?;
@@ -58,10 +62,10 @@ impl Message {
                     bytes: at..message.len(),
                 }
             }
-            PING => Message::Ping(number()?),
-            PONG => Message::Pong(number()?),
-            CHALLENGE => Message::Challenge(number()?),
-            ANSWER => Message::Answer(number()?),
+            PING => Message::Ping(number(rest)?),
+            PONG => Message::Pong(number(rest)?),
+            CHALLENGE => Message::Challenge(number(rest)?),
+            ANSWER => Message::Answer(number(rest)?),
             BYE if rest.is_empty() => Message::Bye,
             _ => return None,
         })

@@ -168,9 +168,9 @@ impl RelayRole {
         let from = canonical(arrival.from);
         // A sender asks again for the receiver that it has a flow to.
         let known = self.flows.get_mut(from).map(|flow| flow.receiver);
-        let is_for = |registration: &Registration| registration.screen.check(datagram).is_ok();
         if let Some(receiver) = known
-            && self.registrations.get(&receiver).is_some_and(is_for)
+            && let Some(registration) = self.registrations.get(&receiver)
+            && registration.screen.check(datagram).is_ok()
         {
             return self.carry_inward(now, from, arrival, datagram, ports);
         }
@@ -182,7 +182,8 @@ impl RelayRole {
             return self.register(now, arrival, datagram, ports);
         }
         let mut registrations = self.registrations.iter_mut();
-        let wanted = registrations.find(|(_, registration)| is_for(registration));
+        let wanted =
+            registrations.find(|(_, registration)| registration.screen.check(datagram).is_ok());
         let Some((&receiver, registration)) = wanted else {
             self.unknown_count += 1;
             return;

@@ -147,8 +147,10 @@ impl Uplink {
         from: SocketAddr,
         datagram: &mut [u8],
     ) -> Option<(SocketAddr, core::ops::Range<usize>)> {
-        let is_relay = canonical(from) == canonical(self.access.address);
-        match classify(datagram).filter(|_| is_relay)? {
+        if canonical(from) != canonical(self.access.address) {
+            return None;
+        }
+        match classify(datagram)? {
             Kind::Response => self.handle_response(now, datagram),
             Kind::CookieReply => self.handle_cookie(now, datagram),
             Kind::Reset => self.handle_reset(now, datagram),
@@ -343,12 +345,13 @@ impl Uplink {
         for datagram in batch.bytes.chunks(batch.datagram_bytes) {
             write_datagram(&mut self.plaintext, peer, is_proven, datagram);
             let length = HEADER_BYTES + self.plaintext.len() + TAG_BYTES;
-            let has_room = |(bytes, of_each): &&mut (Vec<u8>, usize)| {
-                bytes.len() + length <= MAX_BATCH_BYTES && *of_each >= length
-            };
-            let bytes = match batches.last_mut().filter(has_room) {
-                Some((bytes, _)) => bytes,
-                None => {
+            let bytes = match batches.last_mut() {
+                Some((bytes, of_each))
+                    if bytes.len() + length <= MAX_BATCH_BYTES && *of_each >= length =>
+                {
+                    bytes
+                }
+                _ => {
                     batches.push((Vec::with_capacity(length), length));
                     &mut batches.last_mut()?.0
                 }

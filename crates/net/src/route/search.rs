@@ -81,19 +81,21 @@ impl Search {
     }
 }
 
+/// Adds an address and a number to what a token follows from.
+fn add(context: &mut hmac::Context, ip: IpAddr, number: u64) {
+    let ip = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    context.update(&ip.octets());
+    context.update(&number.to_be_bytes());
+}
+
 fn token_of(key: &hmac::Key, address: &Address) -> Token {
     let mut context = hmac::Context::with_key(key);
-    let mut add = |ip: IpAddr, number: u64| {
-        let ip = match ip {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-            IpAddr::V6(ip) => ip,
-        };
-        context.update(&ip.octets());
-        context.update(&number.to_be_bytes());
-    };
-    add(address.peer.ip(), address.peer.port().into());
+    add(&mut context, address.peer.ip(), address.peer.port().into());
     if let Some(local) = address.local {
-        add(local, 0);
+        add(&mut context, local, 0);
     }
     context.update(&address.socket.to_be_bytes());
     let tag = context.sign();

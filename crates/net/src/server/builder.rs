@@ -139,13 +139,14 @@ impl<T: Serves> ServerBuilder<T> {
     /// # Errors
     /// [`StartError`] names a missing or wrong part.
     pub fn build(self) -> Result<ServerConfig, StartError> {
-        let missing = |part, method| StartError::Missing { part, method };
-        let key = self.key.ok_or(missing("this end's key", "key"))?;
+        let key = self
+            .key
+            .ok_or(StartError::missing("this end's key", "key"))?;
         let listen = self
             .listen
             .transpose()
             .map_err(StartError::ListenAddress)?
-            .ok_or(missing("the address to listen at", "listen"))?;
+            .ok_or(StartError::missing("the address to listen at", "listen"))?;
         let tcp = self.listen_tcp.transpose();
         let mut config = ServerConfig::new(listen, key, self.allowed);
         config.listen_tcp = tcp.map_err(StartError::ListenAddress)?;
@@ -181,15 +182,19 @@ mod tests {
     use super::*;
     use crate::receiver::Receiver;
 
+    /// Returns the text of the mistake in a set-up.
+    fn mistake(builder: ServerBuilder<Receiver>) -> String {
+        let built = builder.build().map(|_| ());
+        built.expect_err("a mistake").to_string()
+    }
+
     #[test]
     fn mistakes_are_named() {
-        let message = |built: Result<ServerConfig, StartError>| {
-            built.map(|_| ()).expect_err("a mistake").to_string()
-        };
-        let builder = || Receiver::builder().key(SecretKey::generate());
-        let address = message(builder().build());
+        let builder = Receiver::builder().key(SecretKey::generate());
+        let address = mistake(builder);
         assert!(address.contains("`listen`"), "{address}");
-        let wrong = message(builder().listen("nowhere").build());
+        let builder = Receiver::builder().key(SecretKey::generate());
+        let wrong = mistake(builder.listen("nowhere"));
         assert!(wrong.contains("listen"), "{wrong}");
     }
 

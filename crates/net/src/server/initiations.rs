@@ -135,16 +135,22 @@ impl ServerRole {
         peer: PublicKey,
         requested: Option<SessionParameters>,
     ) -> Result<Owner, Refusal> {
-        let is_offered = |kind: &SessionKind| {
-            let mut offers = self.offers.iter();
-            offers.any(|offer| offer.session_kind() == *kind)
-        };
-        let kind = requested.and_then(|requested| requested.kind);
-        match kind.filter(is_offered).map(|kind| (peer, kind)) {
-            Some(owner) if self.may_enter(now, owner) => Ok(owner),
-            Some(_) => Err(Refusal::NoPlace),
-            None => Err(Refusal::NotCarried),
+        match requested.and_then(|requested| requested.kind) {
+            Some(kind) if self.offers_kind(kind) => {
+                let owner = (peer, kind);
+                if self.may_enter(now, owner) {
+                    Ok(owner)
+                } else {
+                    Err(Refusal::NoPlace)
+                }
+            }
+            _ => Err(Refusal::NotCarried),
         }
+    }
+
+    fn offers_kind(&self, kind: SessionKind) -> bool {
+        let mut offers = self.offers.iter();
+        offers.any(|offer| offer.session_kind() == kind)
     }
 
     /// Notifies a program of another version of this end's protocol version.

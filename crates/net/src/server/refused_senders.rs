@@ -76,8 +76,9 @@ impl RefusedSenders {
     }
 
     pub(crate) fn take(&mut self) -> Vec<RefusedSender> {
-        let refused = core::mem::take(&mut self.refused).into_iter();
-        let refused = refused.map(|(peer, reason)| RefusedSender::Refused { peer, reason });
+        let refused = core::mem::take(&mut self.refused)
+            .into_iter()
+            .map(|(peer, reason)| RefusedSender::Refused { peer, reason });
         let others = core::mem::take(&mut self.others);
         refused.chain(others.into_iter().flatten()).collect()
     }

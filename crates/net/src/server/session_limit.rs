@@ -22,16 +22,17 @@ pub(super) fn has_room(
     max_sessions: usize,
     owner: Owner,
 ) -> bool {
-    let same = || sessions.iter().map(|(_, held)| held.owner());
-    let same = || same().filter(|other| other.1 == owner.1);
     let limit = all.iter().find(|limit| limit.peers.contains(&owner.0));
-    same().count() < max_sessions
-        && limit.is_none_or(|limit| {
-            same()
-                .filter(|other| limit.peers.contains(&other.0))
-                .count()
-                < limit.max_sessions
-        })
+    let (mut count, mut count_in_group) = (0, 0);
+    for (_, held) in sessions.iter() {
+        let (peer, kind) = held.owner();
+        if kind == owner.1 {
+            count += 1;
+            let is_in_group = limit.is_some_and(|limit| limit.peers.contains(&peer));
+            count_in_group += usize::from(is_in_group);
+        }
+    }
+    count < max_sessions && limit.is_none_or(|limit| count_in_group < limit.max_sessions)
 }
 
 /// Returns the session whose place `owner` would take, and the time at which it was last heard. It

@@ -283,15 +283,16 @@ mod tests {
         assert!(!bed.opens(now, 2, &sealed(&mut live)), "of another session");
     }
 
+    fn mark(number: u64) -> [u8; 16] {
+        let mut mark = [0; 16];
+        mark[..8].copy_from_slice(&number.to_be_bytes());
+        mark
+    }
+
     #[test]
     fn memory_is_bounded_in_time_and_in_number() {
         let mut bed = Bed::new();
         bed.shake_hands(at(1), 0);
-        let mark = |number: u64| {
-            let mut mark = [0; 16];
-            mark[..8].copy_from_slice(&number.to_be_bytes());
-            mark
-        };
         for number in 0..MAX_ENTRIES as u64 + 10 {
             let response = [0; RESPONSE_BYTES];
             let from = (bed.owner().0, mark(number));

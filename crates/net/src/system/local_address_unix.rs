@@ -132,10 +132,11 @@ fn send(
 }
 
 fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = storage.as_sockaddr_in().copied();
-    let v6 = storage.as_sockaddr_in6().copied();
-    let v4 = v4.map(|address| SocketAddr::V4(SocketAddrV4::from(address)));
-    v4.or_else(|| v6.map(|address| SocketAddr::V6(SocketAddrV6::from(address))))
+    if let Some(address) = storage.as_sockaddr_in() {
+        return Some(SocketAddr::V4(SocketAddrV4::from(*address)));
+    }
+    let address = storage.as_sockaddr_in6()?;
+    Some(SocketAddr::V6(SocketAddrV6::from(*address)))
 }
 
 /// Returns the local address of a datagram, if answers can leave from it.

@@ -169,21 +169,21 @@ impl Connection {
     /// # Errors
     /// The number of dropped datagrams, and the reason.
     pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
-        let datagrams = || batch.bytes.chunks(batch.datagram_bytes);
-        let failed = |error| Err((datagrams().count(), error));
+        let datagrams = batch.bytes.chunks(batch.datagram_bytes);
+        let count = datagrams.len();
         if !self.is_open() {
-            return failed(ErrorKind::NotConnected.into());
+            return Err((count, ErrorKind::NotConnected.into()));
         }
         let mut outgoing = self.outgoing.borrow_mut();
         if !self.send_rest(&mut outgoing) {
-            return failed(queue_is_full());
+            return Err((count, queue_is_full()));
         }
-        let mut bytes = Vec::with_capacity(batch.bytes.len() + 2 * datagrams().count() + 8);
+        let mut bytes = Vec::with_capacity(batch.bytes.len() + 2 * count + 8);
         if !outgoing.has_begun {
             bytes.extend_from_slice(&STREAM_PREAMBLE);
         }
-        let mut ends = Vec::with_capacity(datagrams().count());
-        for datagram in datagrams() {
+        let mut ends = Vec::with_capacity(count);
+        for datagram in datagrams {
             append_framed(&mut bytes, datagram);
             ends.push(bytes.len());
         }

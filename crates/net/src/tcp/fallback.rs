@@ -278,10 +278,11 @@ impl Fallback {
 
     /// Returns whether the path is to be asked by UDP now; if so, it counts as asked.
     pub(crate) fn asks(&mut self, now: Instant, index: usize) -> bool {
-        let path = self.paths.get_mut(index);
-        let path = path.filter(|path| path.carriers == Carriers::Tcp && now >= path.ask_at);
-        let is_due = path.is_some();
-        if let Some(path) = path {
+        let Some(path) = self.paths.get_mut(index) else {
+            return false;
+        };
+        let is_due = path.carriers == Carriers::Tcp && now >= path.ask_at;
+        if is_due {
             if path.has_asked {
                 // The question before was not answered.
                 path.answer_count = 0;
@@ -295,9 +296,8 @@ impl Fallback {
     /// Returns the time of the next decision.
     pub(crate) fn next_at(&self, silent_since: Option<Instant>) -> Option<Instant> {
         match self.phase {
-            Phase::Udp => silent_since
-                .filter(|_| self.is_wanted)
-                .map(|at| at + TRY_AFTER),
+            Phase::Udp if self.is_wanted => silent_since.map(|at| at + TRY_AFTER),
+            Phase::Udp => None,
             Phase::Trying => self.first_answer_at().map(|at| at + GRACE),
             Phase::Fallen => self
                 .paths

@@ -43,15 +43,13 @@ impl Stream {
     /// # Errors
     /// If the local side is missing, or the operating system has no route.
     pub(crate) fn dial(via: &Via, peer: SocketAddr) -> Result<Self, ViaError> {
-        let refused = |source| ViaError::Socket {
-            via: via.clone(),
-            source,
-        };
         let socket = via.open_tcp(peer)?;
-        socket.set_nonblocking(true).map_err(refused)?;
+        socket
+            .set_nonblocking(true)
+            .map_err(|error| via.refused(error))?;
         match socket.connect(&SockAddr::from(peer)) {
             Err(error) if !is_connecting(&error) => {
-                return Err(refused(error));
+                return Err(via.refused(error));
             }
             _ => {}
         }

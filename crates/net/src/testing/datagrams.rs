@@ -255,8 +255,7 @@ impl State {
         let line = socket
             .line
             .or_else(|| self.line_at(machine, source?))
-            .or_else(|| self.line_at(machine, local));
-        let line = line
+            .or_else(|| self.line_at(machine, local))
             .or_else(|| self.default_line(machine, to.ip()))
             .ok_or(Errno::NETUNREACH)?;
         let state = &self.lines[line];

@@ -14,6 +14,7 @@ use super::line::{LineState, Way};
 use super::packet::Packet;
 use super::pipe::{AcceptorState, PipeState};
 use crate::names::Reply;
+use crate::names::ResolveError;
 use crate::surroundings::OnAddresses;
 
 /// Number of turns of one process at one instant that proves an endless loop.
@@ -55,9 +56,9 @@ pub(super) enum Due {
     /// A process gets the processor.
     Turn(usize),
     /// The resolver answers.
-    Reply(Reply, Result<Vec<SocketAddr>, String>),
+    Reply(Reply, Result<Vec<SocketAddr>, ResolveError>),
     /// The resolver answers another protocol.
-    Addresses(OnAddresses, Result<Vec<SocketAddr>, String>),
+    Addresses(OnAddresses, Result<Vec<SocketAddr>, ResolveError>),
     /// A datagram arrives at its own machine.
     Loopback(usize, Packet),
     /// A task has slept long enough.
@@ -105,7 +106,7 @@ pub(crate) struct State {
     pub(super) sockets: BTreeMap<u64, SocketState>,
     pub(super) acceptors: BTreeMap<u64, AcceptorState>,
     pub(super) pipes: BTreeMap<u64, PipeState>,
-    pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, String>>,
+    pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, ResolveError>>,
     pub(super) resolver_delay: Duration,
     pub(super) bystander: Option<Box<dyn Bystander>>,
     /// Datagrams that strangers have received, by their address, each with its source.

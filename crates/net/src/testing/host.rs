@@ -11,7 +11,7 @@ use super::fabric::{Due, Fabric};
 use super::pipe::{VirtualAcceptor, VirtualStream};
 use super::process::ProcessHandle;
 use crate::clock::Clock;
-use crate::names::{Reply, Resolve};
+use crate::names::{Reply, Resolve, ResolveError};
 use crate::remote::{HostName, Remote};
 use crate::surroundings::OnAddresses;
 use crate::via::{Via, ViaError};
@@ -158,11 +158,10 @@ impl Host {
         let line = self
             .line_of(via, peer)?
             .or_else(|| self.fabric.lock().default_line(self.machine, peer.ip()));
-        let line = line.ok_or_else(|| ViaError::Socket {
-            via: via.clone(),
-            source: Errno::NETUNREACH.into(),
-        })?;
-        Ok(VirtualStream::dial(&self.fabric, line, peer))
+        match line {
+            Some(line) => Ok(VirtualStream::dial(&self.fabric, line, peer)),
+            None => Err(via.refused(Errno::NETUNREACH.into())),
+        }
     }
 
     /// Lists the interfaces by which `remote` may be reached.
@@ -196,13 +195,12 @@ impl Host {
 }
 
 impl Resolve for Host {
-    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, String> {
+    fn resolve(&self, name: &HostName) -> Result<Vec<SocketAddr>, ResolveError> {
         let state = self.fabric.lock();
-        let found = state
-            .names
-            .get(name.host())
-            .cloned()
-            .unwrap_or_else(|| Err("Name or service not known".to_owned()));
+        let found = state.names.get(name.host()).cloned().unwrap_or_else(|| {
+            let text = "Name or service not known".to_owned();
+            Err(ResolveError::Resolver(text))
+        });
         let addresses = found?.into_iter();
         Ok(addresses
             .map(|address| SocketAddr::new(address, name.port()))

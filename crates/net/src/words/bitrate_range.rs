@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use anabranch_units::DataRate;
+use anabranch_units::{DataRate, ParseQuantityError};
 
 /// Capabilities of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,17 +13,31 @@ pub struct BitrateRange {
     pub max: DataRate,
 }
 
-impl FromStr for BitrateRange {
-    type Err = String;
+/// Mistake in the text of an encoder's bitrates.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseBitrateRangeError {
+    /// There are not two bitrates with `..` between them.
+    #[error("expected two bitrates, as 500kbit/s..6Mbit/s")]
+    Syntax,
+    /// One of them is no bitrate.
+    #[error(transparent)]
+    Bitrate(#[from] ParseQuantityError),
+    /// The first one is zero or above the second.
+    #[error("the first bitrate must be above zero and not above the second")]
+    Order,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (min, max) = text
+impl FromStr for BitrateRange {
+    type Err = ParseBitrateRangeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseBitrateRangeError> {
+        let (first, second) = text
             .split_once("..")
-            .ok_or("expected two bitrates, as 500kbit/s..6Mbit/s")?;
-        let rate = |text: &str| text.parse::<DataRate>().map_err(|error| error.to_string());
-        let (min, max) = (rate(min)?, rate(max)?);
+            .ok_or(ParseBitrateRangeError::Syntax)?;
+        let (min, max): (DataRate, DataRate) = (first.parse()?, second.parse()?);
         if min.is_zero() || min > max {
-            return Err("the first bitrate must be above zero and not above the second".to_owned());
+            return Err(ParseBitrateRangeError::Order);
         }
         Ok(BitrateRange { min, max })
     }

@@ -29,7 +29,6 @@ mod tests {
 
     #[test]
     fn an_address_without_a_port_has_the_usual_one() {
-        let with_port = |text| with_port(text).into_owned();
         assert_eq!(with_port("studio.example"), "studio.example:7000");
         assert_eq!(with_port("192.0.2.1"), "192.0.2.1:7000");
         assert_eq!(with_port("[2001:db8::1]"), "[2001:db8::1]:7000");

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use anabranch_secure::{PairingCode, PublicKey};
+use anabranch_secure::{PairingCode, ParseCodeError, ParseKeyError, PublicKey};
 
 use super::with_port;
 
@@ -37,36 +37,55 @@ impl Link {
     }
 }
 
-impl FromStr for Link {
-    type Err = String;
+/// Mistake in a link. The text repeats nothing of the link, which may hold a good code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseLinkError {
+    /// There is no host.
+    #[error("the link names no host")]
+    NoHost,
+    /// The receiver's key is wrong.
+    #[error("the link's key: {0}")]
+    Key(ParseKeyError),
+    /// The code is wrong.
+    #[error("the link's code: {0}")]
+    Code(ParseCodeError),
+    /// There is a parameter that links do not have.
+    #[error("the link has other parameters than `key` and `code`")]
+    Parameter,
+    /// There is no key.
+    #[error(
+        "the link has no key of the receiver: was it copied whole? A shell needs quotes around it, \
+         because of its `&`"
+    )]
+    NoKey,
+}
 
-    /// Reads a link. An error repeats nothing of it: it may hold a good code.
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Link {
+    type Err = ParseLinkError;
+
+    fn from_str(text: &str) -> Result<Self, ParseLinkError> {
         let rest = text.strip_prefix(SCHEME).unwrap_or(text);
         let (to, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let to = to.trim_end_matches('/');
         if to.is_empty() {
-            return Err("the link names no host".to_owned());
+            return Err(ParseLinkError::NoHost);
         }
         let (mut key, mut code) = (None, None);
         for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
             match parameter.split_once('=') {
                 Some(("key", text)) => {
-                    let read = text.parse::<PublicKey>();
-                    key = Some(read.map_err(|error| format!("the link's key: {error}"))?);
+                    key = Some(text.parse::<PublicKey>().map_err(ParseLinkError::Key)?);
                 }
                 Some(("code", text)) => {
-                    let read = text.parse::<PairingCode>();
-                    code = Some(read.map_err(|error| format!("the link's code: {error}"))?);
+                    code = Some(text.parse::<PairingCode>().map_err(ParseLinkError::Code)?);
                 }
-                _ => return Err("the link has other parameters than `key` and `code`".to_owned()),
+                _ => return Err(ParseLinkError::Parameter),
             }
         }
-        let missing = "the link has no key of the receiver: was it copied whole? A shell needs \
-                       quotes around it, because of its `&`";
         Ok(Link {
             to: with_port(to).into_owned(),
-            key: key.ok_or(missing)?,
+            key: key.ok_or(ParseLinkError::NoKey)?,
             code,
         })
     }
@@ -111,7 +130,7 @@ mod tests {
             format!("{SCHEME}studio.example?key=abpub_x"),
             format!("{SCHEME}studio.example?key={}&code={}x", link.key, *code),
         ] {
-            let error = wrong.parse::<Link>().unwrap_err();
+            let error = wrong.parse::<Link>().unwrap_err().to_string();
             assert!(!error.contains(code.as_str()), "{error}");
         }
     }

@@ -17,15 +17,21 @@ impl Default for TcpChoice {
     }
 }
 
-impl FromStr for TcpChoice {
-    type Err = String;
+/// Mistake in the text of a [`TcpChoice`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a port from 1 to 65535, `off` or `only`")]
+#[non_exhaustive]
+pub struct ParseTcpChoiceError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for TcpChoice {
+    type Err = ParseTcpChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ParseTcpChoiceError> {
         Ok(TcpChoice(match (text, text.parse()) {
             ("off", _) => TcpFallback::Off,
             ("only", _) => TcpFallback::Only,
             (_, Ok(port @ 1..)) => TcpFallback::Port(port),
-            _ => return Err("expected a port from 1 to 65535, `off` or `only`".to_owned()),
+            _ => return Err(ParseTcpChoiceError),
         }))
     }
 }
@@ -36,13 +42,16 @@ mod tests {
 
     #[test]
     fn a_port_off_or_only() {
-        let choice = |text: &str| text.parse::<TcpChoice>().map(|choice| choice.0);
         assert_eq!(TcpChoice::default().0, TcpFallback::Port(443));
-        assert_eq!(choice("8443"), Ok(TcpFallback::Port(8_443)));
-        assert_eq!(choice("off"), Ok(TcpFallback::Off));
-        assert_eq!(choice("only"), Ok(TcpFallback::Only));
+        for (text, expected) in [
+            ("8443", TcpFallback::Port(8_443)),
+            ("off", TcpFallback::Off),
+            ("only", TcpFallback::Only),
+        ] {
+            assert_eq!(text.parse(), Ok(TcpChoice(expected)));
+        }
         for wrong in ["0", "65536", "on", ""] {
-            assert!(choice(wrong).is_err(), "{wrong}");
+            assert_eq!(wrong.parse::<TcpChoice>(), Err(ParseTcpChoiceError));
         }
     }
 }

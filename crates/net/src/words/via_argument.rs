@@ -3,7 +3,7 @@
 use core::str::FromStr;
 
 use anabranch_core::PathOptions;
-use anabranch_units::{ByteCount, DataRate};
+use anabranch_units::{ByteCount, DataRate, ParseQuantityError};
 
 use crate::via::Via;
 
@@ -19,11 +19,38 @@ pub struct ViaArgument {
     pub cap: Option<ByteCount>,
 }
 
+/// Mistake in the text of a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseViaError {
+    /// The weight is no number above zero.
+    #[error("weight={text}: it must be a number above zero")]
+    Weight {
+        /// The text of the weight.
+        text: String,
+    },
+    /// The maximum rate is no rate.
+    #[error("max={0}")]
+    Rate(ParseQuantityError),
+    /// The maximum rate is zero.
+    #[error("max=0: it must be above zero")]
+    NoRate,
+    /// The cap is no number of bytes.
+    #[error("cap={0}")]
+    Cap(ParseQuantityError),
+    /// There is no such option.
+    #[error("{option:?}: known are weight=N, metered, max=RATE and cap=AMOUNT")]
+    Unknown {
+        /// The option.
+        option: String,
+    },
+}
+
 impl FromStr for ViaArgument {
-    type Err = String;
+    type Err = ParseViaError;
 
     /// Parses `wlan0`, `192.0.2.7`, `wlan0,weight=2`, `wwan0,metered`, or a combination.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseViaError> {
         let mut parts = text.split(',');
         let Ok(via) = parts.next().unwrap_or_default().parse();
         let mut options = PathOptions::default();
@@ -35,24 +62,23 @@ impl FromStr for ViaArgument {
                     let weight = number.parse().ok();
                     options.weight = weight
                         .filter(|weight: &f64| weight.is_finite() && *weight > 0.0)
-                        .ok_or_else(|| {
-                            format!("weight={number}: it must be a number above zero")
+                        .ok_or_else(|| ParseViaError::Weight {
+                            text: number.to_owned(),
                         })?;
                 }
                 Some(("max", rate)) => {
-                    let rate: DataRate = rate.parse().map_err(|error| format!("max={error}"))?;
+                    let rate: DataRate = rate.parse().map_err(ParseViaError::Rate)?;
                     if rate == DataRate::ZERO {
-                        return Err("max=0: it must be above zero".to_owned());
+                        return Err(ParseViaError::NoRate);
                     }
                     options.max_rate = Some(rate);
                 }
                 Some(("cap", bytes)) => {
-                    cap = Some(bytes.parse().map_err(|error| format!("cap={error}"))?);
+                    cap = Some(bytes.parse().map_err(ParseViaError::Cap)?);
                 }
                 _ => {
-                    return Err(format!(
-                        "{part:?}: known are weight=N, metered, max=RATE and cap=AMOUNT"
-                    ));
+                    let option = part.to_owned();
+                    return Err(ParseViaError::Unknown { option });
                 }
             }
         }
@@ -99,7 +125,7 @@ mod tests {
             ("wlan0,max=0", "above zero"),
             ("wlan0,cap=much", "cap="),
         ] {
-            let parse_error = text.parse::<ViaArgument>().unwrap_err();
+            let parse_error = text.parse::<ViaArgument>().unwrap_err().to_string();
             assert!(parse_error.contains(part), "{parse_error}");
         }
     }

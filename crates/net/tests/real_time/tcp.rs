@@ -237,12 +237,13 @@ fn a_bystander_that_copies_datagrams_into_its_own_connection_gets_no_route() {
     assert_eq!(seen.paths[0].peer, Some(bystander.origin));
     let received_before = seen.session.frames_received;
     send_lossy_frames(&sender, 50);
-    let received = || receiver.snapshot().session.frames_received - received_before;
+    let mut received_count = 0;
     for _ in 0..100 {
-        if received() >= 49 {
+        received_count = receiver.snapshot().session.frames_received - received_before;
+        if received_count >= 49 {
             break;
         }
         pause(100);
     }
-    assert!(received() >= 49, "{} of 50", received());
+    assert!(received_count >= 49, "{received_count} of 50");
 }

@@ -48,9 +48,9 @@ fn no_server_answers_the_answers_of_a_server() {
     let kinds: BTreeSet<_> = answers.iter().map(|answer| answer[0]).collect();
     let expected = [Kind::Response, Kind::CookieReply, Kind::Reset].map(|kind| kind as u8);
     assert_eq!(kinds, expected.into());
-    let answers: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
+    let sent_back: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
     for (port, (_, server)) in (2..).zip(&servers) {
-        let again = answers_of(&world, port, *server, &answers);
+        let again = answers_of(&world, port, *server, &sent_back);
         assert_eq!(again, Vec::<Vec<u8>>::new());
     }
 }

@@ -73,8 +73,7 @@ impl Bed {
         let names: Vec<String> = (0..self.lines.len())
             .map(|index| format!("line{index}"))
             .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.client_by(&names)
+        self.client_by(&names.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Returns the set-up of a sender with a path by each of these interfaces.

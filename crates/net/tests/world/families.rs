@@ -106,6 +106,12 @@ fn each_path_takes_an_address_that_it_has_a_route_to() {
     assert_eq!(sender.finish(), Ended::Closed);
 }
 
+/// Returns the number of acknowledged packets of each of two paths.
+fn acked(sender: &Sender) -> [u64; 2] {
+    let paths = sender.snapshot().paths;
+    [0, 1].map(|index| paths[index].counters.acked_packets)
+}
+
 #[test]
 fn a_slow_resolver_holds_up_its_own_path_alone() {
     let bed = Bed::new(4, &[line(10, 10), line(10, 20)]);
@@ -120,11 +126,11 @@ fn a_slow_resolver_holds_up_its_own_path_alone() {
     let (sender, _events) = client.start().expect("the set-up works");
     bed.world.run_for(millis(500));
     bed.send_for(&sender, millis(2_000));
-    let acked = |index: usize| sender.snapshot().paths[index].counters.acked_packets;
-    assert!(acked(0) > 100, "{}", acked(0));
-    assert_eq!(acked(1), 0);
+    let [first, second] = acked(&sender);
+    assert!(first > 100, "{first}");
+    assert_eq!(second, 0);
     bed.send_for(&sender, millis(5_000));
-    assert!(acked(1) > 0);
+    assert!(acked(&sender)[1] > 0);
     assert_eq!(sender.finish(), Ended::Closed);
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use anabranch_net::testing::{Bystander, Hands, Packet};
+use anabranch_net::testing::{Bystander, Hands, Packet, Stranger};
 use anabranch_net::{
     Ended, Event, Events, Receiver, Receptions, Refused, RefusedSender, Sender, SessionKind,
     SessionParameters,
@@ -79,6 +79,20 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     assert_eq!(sessions.try_recv().expect("a session").peer(), publics[1]);
 }
 
+/// Sends the recorded packets again.
+fn replay(bed: &Bed, recorded: &Mutex<Vec<Packet>>) {
+    for packet in recorded.lock().expect("no panic").iter() {
+        bed.world.inject(packet.clone());
+    }
+}
+
+/// Checks that no session begins in half a second.
+fn assert_idle(bed: &Bed, receiver: &Receiver, sessions: &Receptions) {
+    bed.world.run_for(millis(500));
+    assert_eq!(receiver.snapshots().len(), 0);
+    assert!(sessions.try_recv().is_err());
+}
+
 #[test]
 fn recorded_initiations_disturb_no_session_and_take_no_place() {
     let bed = Bed::new(2, &[line(10, 10)]);
@@ -87,24 +101,14 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
         studio: bed.address(),
         recorded: Arc::clone(&recorded),
     });
-    let replay = || {
-        for packet in recorded.lock().expect("no panic").iter() {
-            bed.world.inject(packet.clone());
-        }
-    };
-    let assert_idle = |receiver: &Receiver, sessions: &Receptions| {
-        bed.world.run_for(millis(500));
-        assert_eq!(receiver.snapshots().len(), 0);
-        assert!(sessions.try_recv().is_err());
-    };
     let mut before = bed.receiver();
     for restarts in 0..2 {
         let (receiver, sessions) = before;
         // During a session, …
         let (sender, _events) = bed.world.block_on(bed.connect());
-        replay();
+        replay(&bed, &recorded);
         bed.send_for(&sender, millis(500));
-        replay();
+        replay(&bed, &recorded);
         bed.send_for(&sender, millis(500));
         assert_eq!(receiver.snapshots().len(), 1);
         assert_eq!(sender.finish(), Ended::Closed);
@@ -116,13 +120,45 @@ fn recorded_initiations_disturb_no_session_and_take_no_place() {
             "{restarts}"
         );
         // … after it, …
-        replay();
-        assert_idle(&receiver, &sessions);
+        replay(&bed, &recorded);
+        assert_idle(&bed, &receiver, &sessions);
         drop((first, receiver, sessions));
         // … and at a receiver that was started again, from its first datagram on.
         before = bed.receiver();
-        replay();
-        assert_idle(&before.0, &before.1);
+        replay(&bed, &recorded);
+        assert_idle(&bed, &before.0, &before.1);
+    }
+}
+
+/// Replays of initiations, meanwhile.
+struct Flood<'a, M> {
+    bed: &'a Bed,
+    stranger: Stranger,
+    messages: M,
+    last_frame: u64,
+}
+
+impl<'a, M: Iterator<Item = &'a Vec<u8>>> Flood<'a, M> {
+    /// Lets this number of milliseconds pass.
+    fn run_for(&mut self, span: u64) {
+        for _ in 0..span / 10 {
+            for message in self.messages.by_ref().take(8) {
+                self.stranger.send(self.bed.address(), message);
+            }
+            self.bed.world.run_for(millis(10));
+        }
+    }
+
+    /// Sends 50 frames in a second.
+    fn stream(&mut self, sender: &Sender) {
+        for _ in 0..50 {
+            let importance = anabranch_units::Importance::key_if(self.last_frame.is_multiple_of(25));
+            let frame = super::bed::frame_bytes(self.last_frame);
+            sender.send(frame, importance).expect("taken");
+            self.last_frame += 1;
+            self.run_for(20);
+        }
+        self.run_for(200);
     }
 }
 
@@ -143,41 +179,26 @@ fn replays_at_rate_delay_no_handshake_and_no_frame() {
             initiator.message().to_vec()
         })
         .collect();
-    let stranger = bed.world.stranger(1);
-    let mut messages = recorded.iter().cycle();
-    let mut flood = |span: u64| {
-        for _ in 0..span / 10 {
-            for message in messages.by_ref().take(8) {
-                stranger.send(bed.address(), message);
-            }
-            bed.world.run_for(millis(10));
-        }
+    let mut flood = Flood {
+        bed: &bed,
+        stranger: bed.world.stranger(1),
+        messages: recorded.iter().cycle(),
+        last_frame: 0,
     };
-    flood(1_000);
+    flood.run_for(1_000);
     assert_eq!(receiver.snapshots().len(), 0);
-    let mut last_frame = 0;
-    let mut stream = |sender: &Sender, flood: &mut dyn FnMut(u64)| {
-        for _ in 0..50 {
-            let importance = anabranch_units::Importance::key_if(last_frame % 25 == 0);
-            let frame = super::bed::frame_bytes(last_frame);
-            sender.send(frame, importance).expect("taken");
-            last_frame += 1;
-            flood(20);
-        }
-        flood(200);
-    };
     let (first, first_events) = bed.client().start().expect("the set-up works");
-    flood(500);
+    flood.run_for(500);
     assert!(is_connected(&first_events), "within half a second");
-    stream(&first, &mut flood);
+    flood.stream(&first);
     let reception = sessions.try_recv().expect("a session");
     assert_eq!(receiver.snapshots().len(), 1);
     assert_eq!(receiver.snapshot().session.frames_received, 50);
     // The same key's next program takes over during the replays, and only once.
     let (second, second_events) = bed.client().start().expect("the set-up works");
-    flood(500);
+    flood.run_for(500);
     assert!(is_connected(&second_events));
-    stream(&second, &mut flood);
+    flood.stream(&second);
     assert_eq!(ended(reception.events()), Some(Ended::Replaced));
     assert_eq!(receiver.snapshots().len(), 1);
     assert_eq!(receiver.snapshot().session.frames_received, 50);

@@ -237,11 +237,13 @@ fn a_number_serves_one_path_after_the_other() {
     let connected = bed.world.block_on(client.connect_async());
     let (sender, _events) = connected.expect("an answer");
     bed.send_for(&sender, millis(500));
-    let by = |via: &str| ClientPath::new(Via::from(via), bed.address().into());
     for turn in 0..40 {
         let via = if turn % 2 == 0 { "line2" } else { "line1" };
         let old = sender
-            .replace_path(anabranch_core::PathId(1), by(via))
+            .replace_path(
+                anabranch_core::PathId(1),
+                ClientPath::new(Via::from(via), bed.address().into()),
+            )
             .expect("there is such a path");
         assert!(old.counters.received_packets > 0, "{turn}");
         assert_eq!(old.peer, Some(bed.address()));
@@ -253,7 +255,10 @@ fn a_number_serves_one_path_after_the_other() {
         assert_eq!(path.view.state, PathState::Active, "{turn}");
     }
     let refused = sender
-        .replace_path(anabranch_core::PathId(2), by("line1"))
+        .replace_path(
+            anabranch_core::PathId(2),
+            ClientPath::new(Via::from("line1"), bed.address().into()),
+        )
         .expect_err("there is none");
     assert!(matches!(
         refused,

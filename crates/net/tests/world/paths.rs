@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_core::PathState;
 use anabranch_net::testing::Nat;
-use anabranch_net::{ClientPath, Ended, Event, Roster, StartError, Vacancy, Via};
+use anabranch_net::{ClientPath, Ended, Event, Roster, Sender, StartError, Vacancy, Via};
 use anabranch_units::Instant;
 
 use super::bed::{Bed, drain, line, millis};
@@ -28,8 +28,8 @@ fn a_peer_whose_nat_forgets_it_is_followed_and_loses_nothing() {
 /// leads nowhere.
 #[test]
 fn a_path_behind_a_stuck_translation_comes_back() {
-    let behind = || line(10, 20).behind(Nat::default());
-    for lines in [vec![behind()], vec![behind(), line(10, 10)]] {
+    let behind = line(10, 20).behind(Nat::default());
+    for lines in [vec![behind.clone()], vec![behind, line(10, 10)]] {
         let bed = Bed::new(31, &lines);
         let (receiver, _sessions) = bed.receiver();
         let (sender, events) = bed.world.block_on(bed.connect());
@@ -151,6 +151,16 @@ fn an_interface_that_is_made_again_carries_its_path_again() {
 
 /// A roster adds the interfaces of a pattern as they appear. If all numbers are taken, they get
 /// those of interfaces that are gone, and never that of a path named singly.
+/// Lets paths join, and sends for three seconds. Returns the places of the new paths.
+fn tend(roster: &mut Roster, bed: &Bed, sender: &Sender) -> Vec<(usize, Option<Vacancy>)> {
+    let joined = roster.tend(bed.world.now(), sender).expect("a list");
+    bed.send_for(sender, millis(3_000));
+    joined
+        .into_iter()
+        .map(|place| (place.index, place.vacancy))
+        .collect()
+}
+
 #[test]
 fn interfaces_of_a_pattern_join_and_take_the_places_of_those_that_are_gone() {
     let bed = Bed::new(8, &[line(10, 10)]);
@@ -164,28 +174,22 @@ fn interfaces_of_a_pattern_join_and_take_the_places_of_those_that_are_gone() {
     assert_eq!(roster.paths().count(), 1);
     let connecting = bed.client().connect_async();
     let (sender, _events) = bed.world.block_on(connecting).expect("an answer");
-    let mut tend = || {
-        let joined = roster.tend(bed.world.now(), &sender).expect("a list");
-        bed.send_for(&sender, millis(3_000));
-        let joined = joined.into_iter();
-        joined
-            .map(|place| (place.index, place.vacancy))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(tend(), []);
+    assert_eq!(tend(&mut roster, &bed, &sender), []);
     let first = bed.camera.attach("wwan0", &line(10, 20));
-    assert_eq!(tend(), [(1, None)]);
+    assert_eq!(tend(&mut roster, &bed, &sender), [(1, None)]);
     assert!(sender.snapshot().paths[1].counters.acked_packets > 0);
     bed.camera.attach("wwan1", &line(10, 20));
-    assert_eq!(tend(), [], "no room");
+    assert_eq!(tend(&mut roster, &bed, &sender), [], "no room");
     first.unplug();
-    assert_eq!(tend(), [(1, Some(Vacancy::Gone))]);
+    let gone = (1, Some(Vacancy::Gone));
+    assert_eq!(tend(&mut roster, &bed, &sender), [gone]);
     let replaced = &sender.snapshot().paths[1];
     assert_eq!(replaced.succession, 1);
     assert!(replaced.counters.acked_packets > 0);
     bed.lines[0].unplug();
     first.plug();
-    assert_eq!(tend(), [], "the path that is gone was named singly");
+    let none = tend(&mut roster, &bed, &sender);
+    assert_eq!(none, [], "the path that is gone was named singly");
     assert_eq!(sender.finish(), Ended::Closed);
 }
 

@@ -15,8 +15,9 @@ use super::bed::{Bed, drain, line, millis};
 fn server(bed: &Bed) -> (StreamServer, UnboundedReceiver<Accepted>, Events) {
     let server = StreamServer::builder()
         .key(bed.world.key("studio"))
-        .allow(bed.world.key("camera").public_key());
-    let server = server.network(bed.studio.network()).listen(bed.address());
+        .allow(bed.world.key("camera").public_key())
+        .network(bed.studio.network())
+        .listen(bed.address());
     server.start().expect("the address is free")
 }
 
@@ -30,6 +31,12 @@ async fn client(bed: &Bed) -> (StreamClient, Events) {
         client = client.via(format!("line{index}").as_str());
     }
     client.connect_async().await.expect("the studio answers")
+}
+
+/// Returns the MTU of each path, in bytes.
+fn mtus(client: &StreamClient) -> Vec<Option<u32>> {
+    let paths = client.snapshot().paths;
+    paths.iter().map(|path| path.view.mtu).collect()
 }
 
 fn pattern(seed: u64, length: usize) -> Vec<u8> {
@@ -149,16 +156,13 @@ fn packets_grow_and_every_byte_outlives_an_mtu_that_falls() {
     beside_echo(&bed, async {
         let (client, _events) = client(&bed).await;
         bed.world.sleep(millis(5_000)).await;
-        let mtus = || {
-            let views = client.snapshot().paths;
-            views.iter().map(|path| path.view.mtu).collect::<Vec<_>>()
-        };
-        assert_eq!(mtus(), [Some(1_500), Some(1_492)]);
+        assert_eq!(mtus(&client), [Some(1_500), Some(1_492)]);
         bed.world.sleep(millis(5_000)).await;
         // Only the loss of packets reveals an MTU that falls.
         let bytes = pattern(7, 1_000_000);
-        while mtus() != [Some(1_400), Some(1_492)] {
-            assert!(bed.world.now() < Instant::from_secs(60), "{:?}", mtus());
+        while mtus(&client) != [Some(1_400), Some(1_492)] {
+            let now = bed.world.now();
+            assert!(now < Instant::from_secs(60), "{:?}", mtus(&client));
             let stream = client.open().expect("it is connected");
             let back = there_and_back(stream, &bytes).await;
             assert!(back.expect("an echo") == bytes);
@@ -200,16 +204,20 @@ fn several_clients_have_sessions_at_once_and_no_more_than_have_places() {
     for key in &keys {
         builder = builder.allow(key.public_key());
     }
-    let builder = builder.network(bed.studio.network()).listen(bed.address());
-    let (server, accepted, _events) = builder.max_sessions(2).start().expect("a free address");
-    let client = |key| {
-        let client = StreamClient::builder()
+    let (server, accepted, _events) = builder
+        .network(bed.studio.network())
+        .listen(bed.address())
+        .max_sessions(2)
+        .start()
+        .expect("a free address");
+    let [a, b, c] = keys.map(|key| {
+        StreamClient::builder()
             .key(key)
-            .peer(bed.world.key("studio").public_key());
-        let client = client.network(bed.camera.network()).to(bed.address());
-        client.via("line0")
-    };
-    let [a, b, c] = keys.map(client);
+            .peer(bed.world.key("studio").public_key())
+            .network(bed.camera.network())
+            .to(bed.address())
+            .via("line0")
+    });
     let there_and_back = async |client: &StreamClient, seed| {
         let bytes = pattern(seed, 10_000);
         let stream = client.open().expect("it is connected");

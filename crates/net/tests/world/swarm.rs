@@ -176,8 +176,8 @@ impl Swarm {
                 }
             }
             None if may_begin && self.rng.chance(0.01) => {
-                let outage = [Outage::Killed, Outage::Left, Outage::Stopped, Outage::Late];
-                let outage = outage[self.rng.below(4) as usize];
+                let all = [Outage::Killed, Outage::Left, Outage::Stopped, Outage::Late];
+                let outage = all[self.rng.below(4) as usize];
                 match outage {
                     Outage::Killed => self.studio.kill(),
                     Outage::Left => self.studio.leave(),
@@ -309,14 +309,18 @@ fn run(seed: u64) {
     swarm.finish();
 }
 
+/// Returns the number in a variable of the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
 fn run_shard(shard: u64, shards: u64) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     if let Some(seed) = number("WORLD_SEED") {
         return if seed % shards == shard {
             run(seed)
         };
     }
-    let count: u64 = number("WORLD_SEEDS").unwrap_or(1_000);
+    let count = number("WORLD_SEEDS").unwrap_or(1_000);
     (0..count)
         .filter(|seed| seed % shards == shard)
         .for_each(run);

@@ -1,6 +1,8 @@
 //! Sessions by TCP, where UDP is blocked.
 
-use anabranch_net::testing::Nat;
+use std::net::SocketAddr;
+
+use anabranch_net::testing::{ForeignConnection, Machine, Nat};
 use anabranch_net::{Carrier, Ended, Event, Events, Receiver, Receptions, Sender, TcpFallback};
 use anabranch_secure::{STREAM_PREAMBLE, append_framed};
 
@@ -56,9 +58,9 @@ fn blocked_udp_is_left_for_tcp_and_taken_again() {
     assert_eq!(drain(&events), []);
     bed.world.run_for(millis(2_000));
     let seen = drain(&events);
-    let tries = |event: &Event| matches!(event, Event::TriesTcp { .. });
     assert!(
-        seen.iter().any(tries)
+        seen.iter()
+            .any(|event| matches!(event, Event::TriesTcp { .. }))
             && seen
                 .iter()
                 .any(|event| matches!(event, Event::Connected { .. })),
@@ -147,6 +149,13 @@ fn a_connection_that_stalls_delays_frames_and_keeps_the_session() {
     assert_eq!(sender.snapshot().past_sessions, 0);
 }
 
+/// Returns a connection to `studio` that begins with these bytes.
+fn connected(machine: &Machine, studio: SocketAddr, bytes: &[u8]) -> ForeignConnection {
+    let connection = machine.connect_tcp(studio);
+    connection.write(bytes);
+    connection
+}
+
 #[test]
 fn strangers_connections_are_closed_and_a_session_goes_on() {
     let bed = Bed::new(6, &[line(10, 20)]);
@@ -154,18 +163,15 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
     let (sender, _events) = connect_by_tcp(&bed);
     let stranger = bed.world.machine("stranger");
     stranger.attach("eth0", &line(100, 1));
-    let connect = |bytes: &[u8]| {
-        let connection = stranger.connect_tcp(bed.studio_line.at(PORT));
-        connection.write(bytes);
-        connection
-    };
+    let studio = bed.studio_line.at(PORT);
     let huge = [&STREAM_PREAMBLE[..], &[0xff, 0xff]].concat();
     let mut junk = STREAM_PREAMBLE.to_vec();
     for number in 0..3_000_u32 {
         append_framed(&mut junk, &number.to_be_bytes());
     }
     let web = b"GET / HTTP/1.1\r\nHost: example\r\n\r\n";
-    let connections = [&[0x47; 100_000][..], web, &huge, &junk].map(connect);
+    let connections =
+        [&[0x47; 100_000][..], web, &huge, &junk].map(|bytes| connected(&stranger, studio, bytes));
     for _ in 0..20 {
         bed.send_for(&sender, millis(100));
         connections
@@ -176,8 +182,10 @@ fn strangers_connections_are_closed_and_a_session_goes_on() {
         assert!(connection.is_closed());
     }
     // Occasional bytes do not prolong the time for the first authentic datagram.
-    let slow = connect(&STREAM_PREAMBLE[..1]);
-    let idle: Vec<_> = (0..1_000).map(|_| connect(&[])).collect();
+    let slow = connected(&stranger, studio, &STREAM_PREAMBLE[..1]);
+    let idle: Vec<_> = (0..1_000)
+        .map(|_| connected(&stranger, studio, &[]))
+        .collect();
     for byte in &STREAM_PREAMBLE[1..6] {
         bed.send_for(&sender, millis(2_000));
         slow.write(&[*byte]);

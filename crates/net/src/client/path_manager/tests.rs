@@ -20,6 +20,11 @@ fn managed(paths: Vec<ClientPath>) -> PathManager {
     PathManager::new(paths, Network::default(), resolver, Arc::new(waker))
 }
 
+fn has_sent(role: &ClientRole<Frames>) -> bool {
+    let handshake = role.handshake.as_ref().expect("it asks for a session");
+    handshake.first_sent_at.is_some()
+}
+
 #[test]
 fn nothing_leaves_before_ports_are_changed() {
     let remote: SocketAddr = "192.0.2.1:7000".parse().expect("an address");
@@ -39,10 +44,6 @@ fn nothing_leaves_before_ports_are_changed() {
     let port = path.open_port(&Network::default()).expect("loopback");
     role.add_path(path, port).expect("there is room");
     let now = role.config.clock.now();
-    let has_sent = |role: &ClientRole<Frames>| {
-        let handshake = role.handshake.as_ref().expect("it asks for a session");
-        handshake.first_sent_at.is_some()
-    };
     assert_eq!(role.advance(now, &ports), Next::Wait(Some(now)));
     assert!(!has_sent(&role));
     role.take_ports(now, &mut ports);

@@ -241,12 +241,14 @@ fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_
 #[ignore = "a flood of 10 s, for an optimised program on an idle machine"]
 fn random_first_messages_stop_no_stream() {
     survive("random", |_| {
-        let byte = |number: usize, at: usize| match at {
-            0 => 1,
-            _ => (number.wrapping_mul(2_654_435_761) >> (at % 24)) as u8 ^ at as u8,
-        };
         (0..5_000)
-            .map(|number| std::array::from_fn(|at| byte(number, at)))
+            .map(|number: usize| {
+                let mut message = std::array::from_fn(|at| {
+                    (number.wrapping_mul(2_654_435_761) >> (at % 24)) as u8 ^ at as u8
+                });
+                message[0] = 1;
+                message
+            })
             .collect()
     });
 }

@@ -189,8 +189,8 @@ impl ReceiverHost {
     /// Checks that every frame of a camera's only session is received or counted as dropped.
     pub fn check_only_session(&self, camera: PublicKey, sent_count: u64) {
         let program = self.program.as_ref().expect("it was started again");
-        let is_its = |session: &&Session| session.reception.peer() == camera;
-        let Some(session) = program.sessions.iter().find(is_its) else {
+        let mut sessions = program.sessions.iter();
+        let Some(session) = sessions.find(|session| session.reception.peer() == camera) else {
             panic!("no session of {camera}");
         };
         let counted = session.reception.snapshot().session;
