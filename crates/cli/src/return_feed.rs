@@ -88,6 +88,22 @@ struct Writing {
     stop: Stop,
 }
 
+impl Writing {
+    /// Writes the bytes that are due.
+    fn write_due(&mut self) -> anyhow::Result<()> {
+        while let Some(piece) = self.playout.pop(self.clock.now()) {
+            match self.output.write(&piece, &self.clock, &self.stop)? {
+                None => {}
+                Some(event @ OutputEvent::Failed { .. }) => print::warn(event),
+                Some(event @ OutputEvent::Resumed { .. }) => {
+                    print::note(format_args!("output {} {event}", self.name));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Turns for Writing {
     type Event = ReceivedFrame;
     type Outcome = anyhow::Result<()>;
@@ -109,16 +125,9 @@ impl Turns for Writing {
             Wake::Timeout => {}
             Wake::Closed => return ControlFlow::Break(Ok(())),
         }
-        while let Some(piece) = self.playout.pop(self.clock.now()) {
-            match self.output.write(&piece, &self.clock, &self.stop) {
-                Ok(None) => {}
-                Ok(Some(event @ OutputEvent::Failed { .. })) => print::warn(event),
-                Ok(Some(event @ OutputEvent::Resumed { .. })) => {
-                    print::note(format_args!("output {} {event}", self.name));
-                }
-                Err(error) => return ControlFlow::Break(Err(error)),
-            }
+        match self.write_due() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Err(error)),
         }
-        ControlFlow::Continue(())
     }
 }

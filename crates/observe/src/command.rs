@@ -1,16 +1,18 @@
 //! `--on-event`: a command for each event. It must not delay anything: a separate thread runs a
 //! limited number at a time, each for a limited time.
 
+use core::ops::ControlFlow;
 use core::time::Duration as StdDuration;
 use std::collections::{BTreeSet, VecDeque};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use anabranch_net::Clock;
 use anabranch_terminal::system::{end_group, in_own_group, shell};
+use anabranch_terminal::turns::{LONGEST_WAIT, Turns, Wake};
 use anabranch_units::{Duration, Instant};
 
 use super::open_error::StartError;
@@ -24,8 +26,6 @@ const MAX_WAITING: usize = 64;
 const LONGEST: Duration = Duration::from_secs(30);
 /// Time that commands have when the program ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between checks of the running commands.
-const POLL_INTERVAL: StdDuration = StdDuration::from_millis(50);
 
 enum Message {
     TimedEvent(Box<TimedEvent>),
@@ -60,6 +60,7 @@ impl Commands {
         });
         let is_over = Arc::new(AtomicBool::new(false));
         let mut runner = Runner {
+            messages: received,
             is_over: Arc::clone(&is_over),
             command,
             role,
@@ -71,7 +72,7 @@ impl Commands {
         };
         let thread = thread::Builder::new()
             .name("on-event".to_owned())
-            .spawn(move || runner.run(&received));
+            .spawn(move || runner.run());
         Ok(Commands {
             messages,
             is_over,
@@ -91,6 +92,7 @@ impl Drop for Commands {
 }
 
 struct Runner {
+    messages: mpsc::Receiver<Message>,
     is_over: Arc<AtomicBool>,
     command: String,
     role: &'static str,
@@ -103,44 +105,94 @@ struct Runner {
     running: Vec<(Child, Instant)>,
 }
 
+/// The work until the program ends.
+impl Turns for Runner {
+    type Event = Message;
+    type Outcome = ();
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<Message> {
+        if !self.is_idle() && self.is_over.load(Ordering::SeqCst) {
+            return Wake::Closed;
+        }
+        if self.waiting.len() >= MAX_RUNNING {
+            // The channel serves as the queue.
+            thread::park_timeout(patience);
+            return Wake::Timeout;
+        }
+        self.messages.recv_timeout(patience).into()
+    }
+
+    /// Returns the longest wait for an event: the end of a command is none.
+    fn patience(&self) -> StdDuration {
+        if self.is_idle() {
+            StdDuration::MAX
+        } else {
+            LONGEST_WAIT
+        }
+    }
+
+    fn turn(&mut self, wake: Wake<Message>) -> ControlFlow<()> {
+        match wake {
+            Wake::Event(Message::TimedEvent(timed)) => self.take(timed),
+            Wake::Timeout => {}
+            Wake::Event(Message::End) | Wake::Closed => return ControlFlow::Break(()),
+        }
+        self.tend(LONGEST);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The commands that are left when the program ends.
+struct Ending<'a> {
+    runner: &'a mut Runner,
+    until: Instant,
+}
+
+impl Turns for Ending<'_> {
+    type Event = Message;
+    type Outcome = ();
+
+    fn wait(&mut self, patience: StdDuration) -> Wake<Message> {
+        thread::park_timeout(patience);
+        Wake::Timeout
+    }
+
+    fn turn(&mut self, _: Wake<Message>) -> ControlFlow<()> {
+        if self.runner.is_idle() {
+            return ControlFlow::Break(());
+        }
+        if self.runner.clock.now() >= self.until {
+            self.runner.waiting.clear();
+            self.runner.tend(Duration::ZERO);
+            return ControlFlow::Break(());
+        }
+        self.runner.tend(LONGEST);
+        ControlFlow::Continue(())
+    }
+}
+
 impl Runner {
-    fn run(&mut self, messages: &mpsc::Receiver<Message>) {
-        loop {
-            let message = if self.running.is_empty() && self.waiting.is_empty() {
-                messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else if self.is_over.load(Ordering::SeqCst) {
-                break;
-            } else if self.waiting.len() >= MAX_RUNNING {
-                // The channel serves as the queue.
-                thread::park_timeout(POLL_INTERVAL);
-                self.turn(LONGEST);
-                continue;
-            } else {
-                messages.recv_timeout(POLL_INTERVAL)
-            };
-            match message {
-                Ok(Message::TimedEvent(timed)) if self.is_wanted(&timed) => {
-                    self.waiting.push_back(timed)
-                }
-                Ok(Message::TimedEvent(_)) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
-            }
-            self.turn(LONGEST);
+    fn run(&mut self) {
+        self.run_turns();
+        while let Ok(Message::TimedEvent(timed)) = self.messages.try_recv() {
+            self.take(timed);
         }
-        while let Ok(Message::TimedEvent(timed)) = messages.try_recv() {
-            if self.is_wanted(&timed) {
-                self.waiting.push_back(timed);
-            }
+        let until = self.clock.now() + SHUTDOWN_TIMEOUT;
+        self.tend(LONGEST);
+        if !self.is_idle() {
+            let runner = self;
+            Ending { runner, until }.run_turns();
         }
-        let patience = self.clock.now() + SHUTDOWN_TIMEOUT;
-        while !(self.waiting.is_empty() && self.running.is_empty()) {
-            if self.clock.now() >= patience {
-                self.waiting.clear();
-                self.turn(Duration::ZERO);
-                return;
-            }
-            self.turn(LONGEST);
-            thread::park_timeout(POLL_INTERVAL);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Takes an event, if a command runs for it.
+    fn take(&mut self, timed: Box<TimedEvent>) {
+        if self.is_wanted(&timed) {
+            self.waiting.push_back(timed);
         }
     }
 
@@ -167,7 +219,7 @@ impl Runner {
     }
 
     /// Reaps commands that have ended, kills those that exceed `longest`, and starts others.
-    fn turn(&mut self, longest: Duration) {
+    fn tend(&mut self, longest: Duration) {
         let now = self.clock.now();
         self.running.retain_mut(|(child, started_at)| {
             if !matches!(child.try_wait(), Ok(None)) {
