@@ -61,7 +61,7 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-lab --bench instructions
 	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
 	$(CARGO) bench --quiet -p anabranch-schedulers --bench schedulers
-	$(CARGO) bench --quiet -p anabranch-core --bench fec
+	$(CARGO) bench --quiet -p anabranch-fec --bench fec
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo=${CARGO:-cargo}
-pure=(units core controllers schedulers link mux srt srtla secure sim)
+pure=(units fec core controllers schedulers link mux srt srtla secure sim)
 options=()
 for crate in "${pure[@]}"; do
     options+=(--package "anabranch-$crate")

@@ -18,7 +18,9 @@
 //! # Ok::<(), anabranch::StartError>(())
 //! ```
 
-pub use anabranch_core::fec::FEC_POLICIES;
+pub use anabranch_core::fec::{
+    FecPolicy, FecPolicyFactory, FrameToProtect, Protection, SlidingWindow,
+};
 pub use anabranch_core::recovery::LossDetection;
 pub use anabranch_core::{
     Config, ConfigError, HandOut, Laboratory, MediaConfig, MtuDiscovery, PaddingPolicy,
@@ -28,3 +30,4 @@ pub use anabranch_net::{
     Carrier, ClientConfig, LinkCap, LinkReport, PacketEvent, PacketEventKind, PacketObserver,
     PairingOutcome, RefusedSender, ServerConfig, SessionLimit, TcpFallback, mark_sockets,
 };
+pub use anabranch_schedulers::{FEC_POLICIES, FecPolicyEntry, UnknownFecPolicy, fec_policy};

@@ -46,8 +46,8 @@ pub use anabranch_controllers::{
 pub use anabranch_core::control::{
     CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
 };
-pub use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, OptionError, OptionValues};
 pub use anabranch_core::recovery::{
     AckedPacket, DeliverySnapshot, Feedback, FeedbackSchedule, HoleReports, PacketContent,
     RateSample, RttEstimator, SentPacket,
 };
+pub use anabranch_units::options::{AlgorithmOption, AlgorithmOptions, OptionError, OptionValues};

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_core::MediaConfig;
 use anabranch_mpegts_io::check_container;
+use anabranch_schedulers::FEC_DEFAULT;
 use anabranch_terminal::exit::Failure;
 use anabranch_terminal::files::check_writable;
 use anabranch_terminal::print;
@@ -124,7 +125,7 @@ impl Arguments {
         let fec = self.fec.clone().unwrap_or(if is_two {
             COMPARED_FEC.to_owned()
         } else {
-            usual.fec
+            FEC_DEFAULT.to_owned()
         });
         let deadline = self
             .deadline
@@ -231,9 +232,8 @@ fn announcement(plan: &run::Plan) -> String {
 
 /// Runs the plan without repairs and with them. The demo promises nothing about random losses.
 fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<()> {
-    let off = MediaConfig::default().fec;
     let without = run::Plan {
-        fec: off,
+        fec: FEC_DEFAULT.to_owned(),
         output: with_suffix(&plan.output, SUFFIXES[0]),
         ..plan.clone()
     };

@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         watch.add(Client::Streams(client), events);
     }
     if !arguments.udp.is_empty() || interface.is_some() {
-        let mut transport = arguments.datagrams.config(&rules);
+        let mut transport = arguments.datagrams.config(&rules)?;
         transport.media.source = arguments.target.limits();
         let config = config(arguments, transport, clock, &observed)?;
         let (client, events) = DatagramClient::start(config)?;

@@ -145,7 +145,7 @@ pub(crate) struct Arguments {
     latency: Option<Latency>,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
     /// `fixed:overhead=0.25`. `anabranch list fec` lists them.
-    #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
+    #[arg(long, value_name = "POLICY", default_value = anabranch_schedulers::FEC_DEFAULT)]
     fec: String,
     /// Maximum wait for the receiver's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
@@ -274,7 +274,7 @@ impl Arguments {
         if let Some(lifetime) = self.frame_lifetime {
             config.transport.media.deadline = lifetime;
         }
-        config.transport.media.fec = self.fec.clone();
+        config.transport.media.fec = anabranch_schedulers::fec_policy(&self.fec)?;
         config.transport.media.source = self.encoder.limits(own)?;
         Ok(())
     }
@@ -307,6 +307,7 @@ impl Arguments {
         read_key(&self.key)?;
         by_name(&self.controller)?;
         anabranch_schedulers::by_name(&self.scheduler)?;
+        anabranch_schedulers::fec_policy(&self.fec)?;
         self.paths.via_set().map(drop)
     }
 }

@@ -172,7 +172,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let nat = arguments.nat.then(|| Nat::set_up(&arguments.tun.options()));
     let _nat = nat.transpose()?;
-    let datagrams = arguments.datagrams.config(&[]);
+    let datagrams = arguments.datagrams.config(&[])?;
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let server = Arc::new(server);

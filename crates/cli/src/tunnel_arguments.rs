@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_core::{Config, MediaConfig};
+use anabranch_core::Config;
 use anabranch_net::{datagram_transport, stream_transport};
 use anabranch_terminal::arguments::positive;
 use anabranch_tunnel::tun::host::clean_up;
@@ -43,7 +43,7 @@ pub(crate) struct DatagramArguments {
     udp_deadline: Duration,
     /// Forward error correction of UDP datagrams that this end sends: adaptive, fixed, frame, off,
     /// webrtc or window, with any options. `anabranch list fec` lists them.
-    #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
+    #[arg(long, value_name = "POLICY", default_value = anabranch_schedulers::FEC_DEFAULT)]
     udp_fec: String,
 }
 
@@ -57,11 +57,11 @@ impl DatagramArguments {
     }
 
     /// Returns the transport of datagrams for these rules: its deadline is the longest of theirs.
-    pub(crate) fn config(&self, rules: &[Rule]) -> Config {
+    pub(crate) fn config(&self, rules: &[Rule]) -> anyhow::Result<Config> {
         let deadlines = rules.iter().filter_map(|rule| rule.options().deadline);
         let mut config = datagram_transport(deadlines.fold(self.udp_deadline, Duration::max));
-        config.media.fec.clone_from(&self.udp_fec);
-        config
+        config.media.fec = anabranch_schedulers::fec_policy(&self.udp_fec)?;
+        Ok(config)
     }
 }
 

@@ -58,10 +58,11 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 
 /// Our crates that a crate may know, for those that may know few.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    ("core", &["units"]),
+    ("core", &["fec", "units"]),
+    ("fec", &["units"]),
     ("link", &["units"]),
     ("controllers", &["core", "units"]),
-    ("schedulers", &["core", "units"]),
+    ("schedulers", &["core", "fec", "units"]),
     ("mux", &[]),
     ("srt", &["units"]),
     ("srtla", &["units"]),
@@ -173,6 +174,7 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         "units",
         "core",
         "controllers",
+        "fec",
         "schedulers",
         "link",
         "mux",
@@ -227,8 +229,7 @@ fn the_programs_speak_in_one_place() {
 }
 
 /// Modules in the root of the core. Each uses only those above it in this list.
-const LAYERS_OF_CORE: [&str; 27] = [
-    "options",
+const LAYERS_OF_CORE: [&str; 26] = [
     "factory",
     "questions",
     "send_reason",
@@ -354,7 +355,7 @@ fn sessions_have_few_methods() {
 }
 
 /// Most lines of code of the core. The number falls with its parts; a new one has to be worth it.
-const MAX_CODE_LINES_OF_CORE: usize = 17_214;
+const MAX_CODE_LINES_OF_CORE: usize = 15_932;
 
 #[test]
 fn the_core_is_small() {

@@ -31,9 +31,9 @@ mod path_model;
 use core::fmt::Debug;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{Ecn, Instant};
 
 pub(super) use self::path_model::PathModel;

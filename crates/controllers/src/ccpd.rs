@@ -16,7 +16,7 @@
 //! flows until it overflows, and only CCP's safety yields to losses.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
-use anabranch_core::options::AlgorithmOption;
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{Duration, Instant};
 
 use super::ccp::{Law, PathModel, Probing};

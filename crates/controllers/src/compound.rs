@@ -21,9 +21,9 @@
 //! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{Duration, Instant};
 
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};

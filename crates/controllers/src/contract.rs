@@ -1,9 +1,9 @@
 //! Contract of every registered controller, whatever it optimises: one property model for all.
 
 use anabranch_core::control::{ControlParameters, Controller, ControllerConfig, RateKind};
-use anabranch_core::options::{AlgorithmOption, OptionValues};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{PathId, PathView};
+use anabranch_units::options::{AlgorithmOption, OptionValues};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

@@ -25,9 +25,9 @@ mod hystart;
 mod linux;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{Duration, Instant};
 
 use self::hystart::{Classic, HyStart, PlusPlus, Verdict};

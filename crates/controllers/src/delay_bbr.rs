@@ -26,9 +26,9 @@ mod trains;
 mod v5;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, RateSample, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::backlog_share::path_backlog_bytes;

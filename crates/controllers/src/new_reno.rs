@@ -18,9 +18,9 @@
 //!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::coupled::{Law, Share, Subflows};

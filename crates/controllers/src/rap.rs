@@ -15,9 +15,9 @@
 //!    second, and at most the gap of the configured minimum rate.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::rate_use::RateUse;
@@ -213,7 +213,7 @@ mod tests {
     use super::super::testing::{self, Bed, Link, Outcome, PACKET_BYTES, SILENCE, Source, jain};
     use super::*;
     use crate::testing::build;
-    use anabranch_core::options::AlgorithmOptions;
+    use anabranch_units::options::AlgorithmOptions;
 
     const RTT: Duration = Duration::from_millis(100);
 

@@ -1,13 +1,13 @@
 //! Every controller by its name.
 
 use anabranch_core::control::{CongestionController, Controller, ControllerConfig, RateKind};
-use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, find};
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions, find};
 
 use super::bbr::{linux, quic, v3, webrtc};
 // All algorithms: a new one needs only its entry here.
 use super::*;
 
-pub use anabranch_core::options::UnknownAlgorithm as UnknownController;
+pub use anabranch_units::options::UnknownAlgorithm as UnknownController;
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]

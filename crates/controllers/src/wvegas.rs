@@ -25,8 +25,8 @@
 //! 4. diff and alpha_i are whole packets, as in Linux: within a packet the window stays.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_units::Duration;
+use anabranch_units::options::AlgorithmOption;
 
 use super::vegas::{Avoidance, RoundTrip, Vegas};
 use super::window::Round;

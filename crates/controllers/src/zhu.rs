@@ -35,9 +35,9 @@
 mod allocation;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_core::recovery::{AckedPacket, Feedback};
 use anabranch_core::{PathId, PathView, SessionView};
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use self::allocation::{PathModel, Video, best_price, rate_of};

@@ -177,7 +177,7 @@ impl Bed {
                 ..Laboratory::default()
             },
             media: MediaConfig {
-                fec: session.fec.into(),
+                fec: anabranch_schedulers::fec_policy(session.fec).expect("a registered policy"),
                 ..MediaConfig::default()
             },
             ..Config::new(controller, scheduler)

@@ -3,7 +3,7 @@
 use anabranch_units::{DataRate, Duration, SharedMemory};
 
 use crate::control::Controller;
-use crate::fec::{self, UnknownFecPolicy};
+use crate::fec::FecPolicyFactory;
 use crate::recovery::{FeedbackSchedule, LossDetection, MtuDiscovery};
 use crate::reinjection::Reinjection;
 use crate::scheduler::SchedulerFactory;
@@ -217,9 +217,8 @@ pub struct MediaConfig {
     /// Whether the session is over when the peer closes it, although this end sends too: the peer
     /// has opened it. Otherwise an end that sends waits for another receiver.
     pub ends_with_peer: bool,
-    /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
-    /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
-    pub fec: String,
+    /// The policy of forward error correction; `None`: no repairs. Only senders need one.
+    pub fec: Option<FecPolicyFactory>,
 }
 
 impl Default for MediaConfig {
@@ -233,7 +232,7 @@ impl Default for MediaConfig {
             ends_with_peer: false,
             target_fraction: None,
             source: SourceLimits::Fixed,
-            fec: "off".to_owned(),
+            fec: None,
         }
     }
 }
@@ -288,9 +287,6 @@ pub enum PaddingPolicy {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is no such policy of forward error correction.
-    #[error(transparent)]
-    Fec(#[from] UnknownFecPolicy),
     /// A fragment, and padding, must fill something and fit a datagram.
     #[error("fragments or padding of {bytes} bytes: allowed are 64 to 9000")]
     FragmentBytes {
@@ -409,7 +405,6 @@ impl Config {
         if self.loss_detection(true).is_of_streams() {
             return Err(ConfigError::LossDetection);
         }
-        fec::check(&self.media.fec)?;
         match self.media.source {
             SourceLimits::Adaptive { min, max } if min > max => {
                 Err(ConfigError::SourceLimits { min, max })

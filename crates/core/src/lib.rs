@@ -55,7 +55,6 @@ pub mod fuzzing;
 pub mod invariants;
 mod liveness;
 pub mod media;
-pub mod options;
 mod pacer;
 mod path;
 mod path_view;

@@ -11,12 +11,12 @@ mod mtu;
 mod options;
 mod schedule;
 
+use anabranch_fec::LossProcess;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::{Config, PaddingPolicy, SourceLimits};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
-use crate::fec::LossProcess;
 use crate::liveness::Liveness;
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};

@@ -25,13 +25,13 @@ mod transmit;
 
 use std::sync::Arc;
 
+use anabranch_units::options::AlgorithmOptions;
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::config::{Config, ConfigError};
 use crate::control::ControllerConfig;
 use crate::counters::{PathCounters, SessionCounters};
 use crate::media::{DropReason, FrameId, FramePart, ReceivedFrame};
-use crate::options::AlgorithmOptions;
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;

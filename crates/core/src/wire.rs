@@ -23,7 +23,6 @@ pub(crate) use feedback::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 pub(crate) use repair::{
     MAX_RECOVERED, RecoveredSymbols, RepairHead, write_repair, write_symbols_recovered,
 };
-pub use repair::{MAX_ROWS, MAX_WINDOW, RepairHeader};
 pub use schedule::{FeedbackSchedule, HoleReports};
 pub(crate) use stream::{
     SEGMENT_HEADER_BYTES, SegmentHeader, write_segment, write_stream_ack, write_stream_blocked,

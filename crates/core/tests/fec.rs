@@ -1,7 +1,7 @@
 //! Forward error correction as the drivers of two endpoints see it.
 
-use anabranch_core::fec::repair_weight;
 use anabranch_core::{Config, Laboratory, MediaConfig, PathId, SourceLimits};
+use anabranch_fec::repair_weight;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use crate::support::{self, Network, TestPath};
@@ -16,7 +16,7 @@ fn config(fec: &str, rate: u64) -> Config {
             ..Laboratory::default()
         },
         media: MediaConfig {
-            fec: fec.into(),
+            fec: support::fec(fec),
             ..MediaConfig::default()
         },
         ..support::usual()

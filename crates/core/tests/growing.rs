@@ -15,7 +15,7 @@ fn config(fec: &str) -> Config {
     Config {
         initial_rate: DataRate::from_megabits_per_second(10),
         media: MediaConfig {
-            fec: fec.to_owned(),
+            fec: support::fec(fec),
             hand_out: HandOut::PartsInOrder,
             source: SourceLimits::Fixed,
             ..MediaConfig::default()

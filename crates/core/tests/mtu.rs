@@ -151,7 +151,7 @@ fn an_mtu_that_falls_without_a_word_loses_no_frame() {
 #[test]
 fn repairs_fit_paths_whose_mtu_differs() {
     let mut config = config();
-    config.media.fec = "fixed:overhead=0.3".into();
+    config.media.fec = support::fec("fixed:overhead=0.3");
     let mut paths = vec![TestPath::new(8, 20), with_mtu(1_280, 3_010)];
     paths.iter_mut().for_each(|path| path.loss = 0.02);
     let mut network = Network::new(config, paths);

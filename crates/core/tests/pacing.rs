@@ -9,7 +9,7 @@ use crate::support::{self, Network, TestPath};
 fn run(spares_pacing: bool) -> Network {
     let config = Config {
         media: MediaConfig {
-            fec: "adaptive".into(),
+            fec: support::fec("adaptive"),
             ..MediaConfig::default()
         },
         ..support::usual()

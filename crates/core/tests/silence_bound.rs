@@ -179,9 +179,7 @@ impl Draw {
             media: MediaConfig {
                 deadline: Duration::from_millis(millis),
                 reassembly_wait: Duration::from_millis(millis),
-                fec: self
-                    .of(&["off", "off", "adaptive", "fixed:overhead=0.5"])
-                    .to_owned(),
+                fec: support::fec(self.of(&["off", "off", "adaptive", "fixed:overhead=0.5"])),
                 ..MediaConfig::default()
             },
             laboratory: Laboratory {

@@ -5,14 +5,13 @@
 #![cfg(any(debug_assertions, feature = "invariants"))]
 
 use anabranch_controllers::CONTROLLERS;
-use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
     Config, Frame, Laboratory, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId,
     PathOptions, ReasonCounts, Reinjection, SendReason, SenderRule, SenderRules, SourceLimits,
     Stream, StreamConfig,
 };
-use anabranch_schedulers::SCHEDULERS;
+use anabranch_schedulers::{FEC_POLICIES, SCHEDULERS};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use crate::support::{self, Load, Network, TestPath};
@@ -98,9 +97,9 @@ impl Draw {
             reassembly_wait: self.millis(50, 800),
             source: self.of(&[SourceLimits::Fixed, adaptive]),
             fec: if self.chance(0.5) {
-                "off".to_owned()
+                None
             } else {
-                self.of(&fec).to_owned()
+                support::fec(self.of(&fec))
             },
             ..MediaConfig::default()
         };

@@ -30,7 +30,7 @@ fn any_config(rng: &mut Rng, scheduler: &str) -> Config {
     let fec = ["off", "off", "adaptive", "fixed:overhead=0.5:window=4"];
     let media = MediaConfig {
         deadline: Duration::from_millis([60, 200, 500][rng.below(3) as usize]),
-        fec: fec[rng.below(fec.len() as u64) as usize].into(),
+        fec: support::fec(fec[rng.below(fec.len() as u64) as usize]),
         ..MediaConfig::default()
     };
     Config {

@@ -4,6 +4,7 @@ use core::ops::RangeInclusive;
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, FrameId, PathId, SourceLimits};
+use anabranch_schedulers::fec_policy;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Lateness};
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -306,11 +307,17 @@ impl ClientBuilder<Sender> {
     }
 
     /// Sets the policy of forward error correction by its name in
-    /// [`FEC_POLICIES`](anabranch_core::fec::FEC_POLICIES), such as `"adaptive"`. Default: `"off"`.
+    /// [`FEC_POLICIES`](anabranch_schedulers::FEC_POLICIES), such as `"adaptive"`, with any options
+    /// behind it. Default: `"off"`.
     #[must_use]
-    pub fn fec(self, policy: impl Into<String>) -> Self {
-        let policy = policy.into();
-        self.configure(move |config| config.transport.media.fec = policy)
+    pub fn fec(mut self, name: &str) -> Self {
+        match fec_policy(name) {
+            Ok(policy) => self.configure(move |config| config.transport.media.fec = policy),
+            Err(unknown) => {
+                self.mistake.get_or_insert(StartError::Fec(unknown));
+                self
+            }
+        }
     }
 
     /// Sets the limit for the wait for the last frames at the end of the session. Default: 3 s.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anabranch_controllers::UnknownController;
 use anabranch_core::{ConfigError, PathId};
-use anabranch_schedulers::UnknownScheduler;
+use anabranch_schedulers::{UnknownFecPolicy, UnknownScheduler};
 
 use crate::remote::RemoteError;
 use crate::via::ViaError;
@@ -34,6 +34,9 @@ pub enum StartError {
     /// There is no such congestion controller, or no such option of it.
     #[error(transparent)]
     Controller(#[from] UnknownController),
+    /// There is no such policy of forward error correction, or no such option of it.
+    #[error(transparent)]
+    Fec(UnknownFecPolicy),
     /// There is no path.
     #[error("a session needs a path")]
     NoPath,

@@ -165,6 +165,7 @@ fn the_code_of_a_run_is_that_of_the_laboratory() {
     let expected = [
         "controllers",
         "core",
+        "fec",
         "lab",
         "link",
         "schedulers",

@@ -1,7 +1,7 @@
 //! Tables of everything that can be chosen by name.
 
 use anabranch_controllers::CONTROLLERS;
-use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_units::options::{AlgorithmOption, OptionValues};
 use anabranch_schedulers::SCHEDULERS;
 use pyo3::prelude::*;
 

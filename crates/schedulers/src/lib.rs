@@ -1,8 +1,9 @@
-//! The packet schedulers of Anabranch: one file for each algorithm.
+//! The packet schedulers of Anabranch, its reinjections and its policies of forward error
+//! correction: one file for each algorithm.
 //!
-//! All implement [`Scheduler`](anabranch_core::scheduler::Scheduler), the contract between a
-//! session and the algorithm that decides which packet takes which path. A session knows none of
-//! them: it gets a [`SchedulerFactory`], which [`by_name`] finds.
+//! All schedulers implement [`Scheduler`](anabranch_core::scheduler::Scheduler), the contract
+//! between a session and the algorithm that decides which packet takes which path. A session knows
+//! none of them: it gets a [`SchedulerFactory`], which [`by_name`] finds.
 //!
 //! ```
 //! use anabranch_core::{Config, MediaSession};
@@ -17,7 +18,8 @@
 //! Most schedulers choose a path for one packet after the other, and most of these by a cost per
 //! path: they implement [`PathChoice`] or [`PathCost`], and [`OneByOne`] makes schedulers of them.
 //! [`REINJECTIONS`] holds the other choice of a stream: when segments in flight on one path are
-//! sent on another as well.
+//! sent on another as well. [`FEC_POLICIES`] holds policies of forward error correction, which
+//! choose the repairs of each frame of media.
 //!
 //! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
 //! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once),
@@ -38,6 +40,7 @@ mod dems;
 mod earliest_completion;
 mod ecf;
 mod edcld;
+mod fec;
 mod frame_wise;
 mod linux;
 mod mdp;
@@ -62,6 +65,7 @@ mod testing;
 mod wrr;
 
 pub use anabranch_core::scheduler::SchedulerFactory;
+pub use fec::{FEC_DEFAULT, FEC_POLICIES, FecPolicyEntry, UnknownFecPolicy, fec_policy};
 pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
 pub use registry::{
     DEFAULT, SCHEDULERS, STREAM_DEFAULT, SchedulerEntry, UnknownScheduler, by_name,

@@ -3,9 +3,8 @@
 use core::fmt::Write;
 
 use anabranch_controllers::CONTROLLERS;
-use anabranch_core::fec::FEC_POLICIES;
-use anabranch_core::options::{AlgorithmOption, OptionValues};
-use anabranch_schedulers::SCHEDULERS;
+use anabranch_schedulers::{FEC_POLICIES, SCHEDULERS};
+use anabranch_units::options::{AlgorithmOption, OptionValues};
 
 /// A kind of names.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ mod importance;
 mod limiter;
 mod names;
 mod network;
+pub mod options;
 mod percentile;
 mod punctuality;
 mod quantity;

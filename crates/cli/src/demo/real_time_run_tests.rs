@@ -11,13 +11,12 @@ use std::io::Write as _;
 use tempfile::TempDir;
 
 fn plan(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> Plan {
-    let media = MediaConfig::default();
     Plan {
         duration: Duration::from_secs(seconds),
         seed: Seed(1),
         input,
         output: folder.path().join("demo.ts"),
-        fec: media.fec,
+        fec: anabranch_schedulers::FEC_DEFAULT.to_owned(),
         // No frame is late on a busy machine.
         deadline: Duration::from_secs(2),
         loss_percent: 0.0,

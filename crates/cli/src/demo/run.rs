@@ -16,7 +16,7 @@ use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Receptions, SendError, Sender,
     ServerConfig, Via,
 };
-use anabranch_schedulers::default_scheduler;
+use anabranch_schedulers::{default_scheduler, fec_policy};
 use anabranch_secure::SecretKey;
 use anabranch_terminal::stop::Stop;
 use anabranch_units::{Duration, Instant, Seed};
@@ -184,7 +184,7 @@ fn connect(plan: &Plan, clock: &Clock, source: SourceLimits) -> anyhow::Result<S
             source,
             deadline: plan.deadline,
             reassembly_wait: plan.deadline,
-            fec: plan.fec.clone(),
+            fec: fec_policy(&plan.fec)?,
             ..MediaConfig::default()
         },
         ..Config::new(default_controller(), default_scheduler())

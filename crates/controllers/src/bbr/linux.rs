@@ -27,9 +27,9 @@ mod profile;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, RateSample, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::gain_cycle::{GAINS, GainCycle, PhaseFacts};

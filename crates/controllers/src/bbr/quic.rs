@@ -19,9 +19,9 @@ mod recovery_window;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{AckedPacket, Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::gain_cycle::{GAINS, GainCycle, PhaseFacts};

@@ -22,9 +22,9 @@ mod round_trips;
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::gain_cycle::{GainCycle, Gains, PhaseFacts};

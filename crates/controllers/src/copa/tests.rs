@@ -1,6 +1,6 @@
-use anabranch_core::options::AlgorithmOptions;
 use anabranch_core::recovery::LossDetection;
 use anabranch_units::Seed;
+use anabranch_units::options::AlgorithmOptions;
 
 use super::super::testing::{
     self, Bed, Link, Outcome, PACKET_BYTES, Report, SILENCE, Source, jain,

@@ -1,6 +1,6 @@
 //! Equations, transitions and properties of CUBIC.
 
-use anabranch_core::options::AlgorithmOptions;
+use anabranch_units::options::AlgorithmOptions;
 
 use super::super::testing::beds::{
     link, mean_and_deviation, segment_config, t1, t2_jain, t5_ratio,

@@ -5,7 +5,7 @@ use super::super::testing::{
     ten_megabits, with_flows,
 };
 use super::*;
-use anabranch_core::options::AlgorithmOptions;
+use anabranch_units::options::AlgorithmOptions;
 
 const GREEDY: Source = Source::Greedy;
 const NAMES: [&str; 2] = ["gcc", "gcc-kalman"];

@@ -4,7 +4,7 @@ use super::super::testing::{
     self, CAPACITY, Measures, Report, SILENCE, Source, bed_config, jain, run_flows, ten_megabits,
 };
 use super::*;
-use anabranch_core::options::AlgorithmOptions;
+use anabranch_units::options::AlgorithmOptions;
 
 const GREEDY: Source = Source::Greedy;
 

@@ -1,7 +1,7 @@
 //! Options of the rules. Each rule can be switched off, so that its effect can be measured.
 
-use anabranch_core::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_units::Duration;
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions};
 
 const QUEUE: AlgorithmOption = AlgorithmOption::number(
     "queue",

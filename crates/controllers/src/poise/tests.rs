@@ -1,6 +1,6 @@
 //! One test per rule, and the behaviour of the controller on the beds.
 
-use anabranch_core::options::AlgorithmOptions;
+use anabranch_units::options::AlgorithmOptions;
 
 use super::super::testing::{
     CAPACITY, Link, Measures, SILENCE, Source, bed_config, jain, run_flows, ten_megabits,

@@ -16,9 +16,9 @@
 mod tests;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
-use anabranch_core::options::AlgorithmOption;
 use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOption;
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::super::backlog_share::path_backlog_bytes;

@@ -1,8 +1,8 @@
 use super::super::testing::{self, Bed, Link, PACKET_BYTES, Report, Source};
 use super::*;
-use anabranch_core::options::AlgorithmOptions;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{PathRtt, PathState};
+use anabranch_units::options::AlgorithmOptions;
 
 use crate::testing::build as build_named;
 

@@ -3,10 +3,10 @@
 use core::fmt;
 use std::sync::Arc;
 
+use anabranch_units::options::AlgorithmOptions;
 use anabranch_units::{DataRate, Seed};
 
 use super::CongestionController;
-use crate::options::AlgorithmOptions;
 
 /// A congestion control algorithm with its options, from which each path of a session builds a
 /// controller of its own. Cheap to clone. Two are equal if they have the same name.

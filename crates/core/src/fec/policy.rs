@@ -1,14 +1,48 @@
 //! Policies of forward error correction: the trait.
+//!
+//! The policies themselves are in a crate of their own, `anabranch-schedulers`; the session is
+//! handed a [`FecPolicyFactory`] and knows none of them.
 
 use core::fmt::Debug;
 
 use anabranch_units::{Importance, Instant};
 
+use crate::factory::Factory;
 use crate::fragment::FrameId;
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
-/// Chooses the repairs of a frame. A pure function of its inputs.
+/// The policy of a configuration.
+pub type FecPolicyFactory = Factory<dyn FecPolicy>;
+
+/// Chooses the repairs of frames, from its inputs alone.
+///
+/// This one sends a repair with each key frame:
+///
+/// ```
+/// use anabranch_core::fec::{FecPolicy, FecPolicyFactory, FrameToProtect, Protection};
+/// use anabranch_core::{MediaConfig, PathView, SessionView};
+/// use anabranch_units::Instant;
+///
+/// #[derive(Debug)]
+/// struct KeyFrames;
+///
+/// impl FecPolicy for KeyFrames {
+///     fn protect(
+///         &mut self,
+///         _now: Instant,
+///         frame: &FrameToProtect,
+///         _session: &SessionView,
+///         _paths: &[PathView],
+///     ) -> Protection {
+///         Protection::of_frame(u16::from(frame.importance.is_key()))
+///     }
+/// }
+///
+/// let policy = FecPolicyFactory::new("key-frames", || Box::new(KeyFrames));
+/// let media = MediaConfig { fec: Some(policy), ..MediaConfig::default() };
+/// assert_ne!(media, MediaConfig::default());
+/// ```
 pub trait FecPolicy: Debug + Send {
     /// Returns the repairs of `frame`, which has just been queued. Called once for each frame, in
     /// the order of sending. The session sends fewer if the budget is spent.

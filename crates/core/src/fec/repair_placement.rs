@@ -3,9 +3,9 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
+use anabranch_fec::repair_weight;
 use anabranch_units::{Duration, Instant};
 
-use super::rate::repair_weight;
 use crate::forecast::Priority;
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use anabranch_fec::LossProcess;
 use anabranch_units::Instant;
 
-use crate::fec::LossProcess;
 use crate::recovery::Digest;
 
 /// Queue that passes the outcomes of packets to the loss process in order. Losses are declared

@@ -33,7 +33,7 @@ use super::next_timer::{NextTimer, Timer};
 use super::output::Output;
 use super::{Closing, Event, Session, are_present};
 use crate::config::{Config, ConfigError, SourceLimits};
-use crate::fec::Budget;
+use crate::fec::{Budget, FecPolicyFactory};
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::media::{self, Frame, FrameId, LastCall, SendBuffer, SendFrameError};
@@ -319,7 +319,7 @@ impl Hooks for Media {
 
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError> {
         config.check_media()?;
-        let fec_policy = crate::fec::build(&config.media.fec)?;
+        let fec_policy = config.media.fec.as_ref().map(FecPolicyFactory::build);
         let has_symbols = fec_policy.is_some();
         let header_bytes = wire::max_fragment_header_bytes(has_symbols);
         Ok(Media {

@@ -1,27 +1,11 @@
 //! Repair symbols, and reports of recovered symbols.
 
+use anabranch_fec::{MAX_ROWS, MAX_WINDOW, RepairHeader};
+
 use super::{REPAIR, SYMBOLS_RECOVERED, WireFrame, read_u8, read_u32};
-
-/// Most symbols in the window of a repair symbol.
-pub const MAX_WINDOW: u16 = 128;
-
-/// Rows of the code: the number of different repair symbols of a window.
-pub const MAX_ROWS: u8 = 128;
 
 /// The most symbols that one frame reports as recovered.
 pub(crate) const MAX_RECOVERED: usize = 64;
-
-/// Description of a repair symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RepairHeader {
-    /// Number of the first symbol in its window.
-    pub first: u64,
-    /// Symbols in its window, 1 to [`MAX_WINDOW`].
-    pub count: u16,
-    /// The row of its coefficients, below [`MAX_ROWS`]. Repair symbols that recover the same loss
-    /// need different rows.
-    pub row: u8,
-}
 
 /// Description of a repair symbol, as it travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

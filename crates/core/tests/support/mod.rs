@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_core::control::Controller;
+use anabranch_core::fec::FecPolicyFactory;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Content, DatagramMeta, Event, Frame, FramePart, Media, PathId, PathOptions, PathState,
@@ -29,6 +30,11 @@ pub fn controller(name: &str) -> Controller {
 /// Returns a scheduler by its name.
 pub fn scheduler(name: &str) -> SchedulerFactory {
     anabranch_schedulers::by_name(name).unwrap()
+}
+
+/// Returns a policy of forward error correction by its name; `None` for `off`.
+pub fn fec(name: &str) -> Option<FecPolicyFactory> {
+    anabranch_schedulers::fec_policy(name).unwrap()
 }
 
 /// One path, both ways alike; the rate limits the way there only.

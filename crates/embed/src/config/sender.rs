@@ -209,8 +209,10 @@ impl Keys {
             let BitrateRange { min, max } = parse("encoder-range", range)?;
             config.transport.media.source = SourceLimits::Adaptive { min, max };
         }
-        if let Some(policy) = self.fec {
-            config.transport.media.fec = policy;
+        if let Some(name) = &self.fec {
+            let found = anabranch_schedulers::fec_policy(name);
+            config.transport.media.fec =
+                found.map_err(|error| Error::of(ErrorCode::Config, &error))?;
         }
         let tcp_text = self.tcp.map(TextOrNumber::into_text);
         let tcp = tcp_text
@@ -347,6 +349,7 @@ mod tests {
             "tcp = 0",
             "latency = '0 s'",
             "fec = 7",
+            "fec = 'x'",
             "timeout = 'x'",
             "controller = 'x'",
         ] {

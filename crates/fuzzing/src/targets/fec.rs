@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_core::fec::{Decoder, RepairHeader, encode};
+use anabranch_fec::{Decoder, RepairHeader, encode};
 
 use crate::{Bound, Meter, Reader, Target, Writer};
 

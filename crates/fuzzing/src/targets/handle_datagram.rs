@@ -38,13 +38,14 @@ impl Setup {
         let scheduler =
             anabranch_schedulers::by_name(scheduler.name).expect("a registered scheduler");
         let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
+        let fec = fec[usize::from(self.fec) % fec.len()];
         let padding = [
             PaddingPolicy::Never,
             PaddingPolicy::WhileProbing,
             PaddingPolicy::Always,
         ];
         let media = MediaConfig {
-            fec: fec[usize::from(self.fec) % fec.len()].into(),
+            fec: anabranch_schedulers::fec_policy(fec).expect("a registered policy"),
             deadline: Duration::from_millis(u64::from(self.deadline_millis)),
             ..MediaConfig::default()
         };

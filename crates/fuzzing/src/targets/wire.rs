@@ -15,7 +15,7 @@ fn config() -> Config {
     let controller = anabranch_controllers::default_controller();
     let scheduler = anabranch_schedulers::default_scheduler();
     let media = MediaConfig {
-        fec: "fixed:overhead=0.5:window=4".into(),
+        fec: anabranch_schedulers::fec_policy("fixed:overhead=0.5:window=4").expect("a policy"),
         ..MediaConfig::default()
     };
     Config {

@@ -88,7 +88,7 @@ pub struct ClientBuilder<T> {
     remote: Option<Result<Remote, RemoteError>>,
     vias: Vec<(Via, PathOptions)>,
     paths: Vec<ClientPath>,
-    mistake: Option<StartError>,
+    pub(crate) mistake: Option<StartError>,
     edits: Vec<Edit>,
     end: PhantomData<fn() -> T>,
 }
@@ -384,6 +384,8 @@ mod tests {
         assert!(remote.contains("receiver"), "{remote}");
         let scheduler = mistake(builder().scheduler_named("min-cots"));
         assert!(scheduler.contains("min-cost"), "{scheduler}");
+        let fec = message(builder().fec("no-such").build());
+        assert!(fec.contains("adaptive"), "{fec}");
     }
 
     #[test]
@@ -401,6 +403,7 @@ mod tests {
             max: rate(8),
         };
         assert_eq!(config.transport.media.source, limits);
-        assert_eq!(config.transport.media.fec, "adaptive");
+        let fec = config.transport.media.fec.expect("a policy");
+        assert_eq!(fec.name(), "adaptive");
     }
 }

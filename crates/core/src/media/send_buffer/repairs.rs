@@ -3,11 +3,12 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
+use anabranch_fec::{MAX_ROWS, MAX_WINDOW, RepairHeader};
 use anabranch_units::Instant;
 
 use super::{OutgoingFragment, OutgoingFrame, SendBuffer, State};
 use crate::copies::Outlook;
-use crate::fec::{FrameToProtect, MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
+use crate::fec::{FrameToProtect, Protection};
 use crate::fragment::{FragmentId, FrameId};
 use crate::path_view::PathSet;
 use crate::scheduler::PacketView;

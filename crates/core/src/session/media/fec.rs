@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use anabranch_fec::Decoder;
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::fec::{self, Decoder, FecPolicy, MediaShares, RepairPlacement};
+use crate::fec::{FecPolicy, MediaShares, RepairPlacement};
 use crate::media::{FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol};
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
@@ -182,7 +183,7 @@ pub(super) fn write_repair(
         .iter()
         .zip(symbols)
         .map(|(head, symbol)| [head.as_slice(), symbol.payload]);
-    fec::encode(window, parts, buf);
+    anabranch_fec::encode(window, parts, buf);
     let bytes = (buf.len() - start) as u64 + u64::from(sizes.overhead_bytes);
     path.counters.repair_packets += 1;
     path.counters.repair_bytes += bytes;

@@ -1,7 +1,7 @@
 //! Flows of media.
 
-use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::{Config, HandOut, Laboratory, MediaConfig, MtuDiscovery, SourceLimits};
+use anabranch_schedulers::{FEC_POLICIES, fec_policy};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
@@ -169,9 +169,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
         memory: usual.memory,
         includes_send_times: false,
         fec: table.or("fec", usual.fec, |node| {
-            let policy = text(node)?;
-            let known = fec::check(policy).map_err(|error| node.mistake(error));
-            known.map(|_| policy.to_owned())
+            fec_policy(text(node)?).map_err(|error| node.mistake(error))
         })?,
         deadline,
         // As in both ends of a session, which derive them from one latency.

@@ -98,7 +98,7 @@ fn pieces_of_a_frame_that_grows_are_symbols_in_the_order_of_their_numbers() {
     assert_eq!(symbols, [0, 1, 2, 3].map(Some));
     push(&mut buffer, 40, Importance::Reference);
     assert_eq!(buffer.symbol(FrameId(1), 0), Some(4));
-    let window = crate::fec::RepairHeader {
+    let window = anabranch_fec::RepairHeader {
         first: 0,
         count: 4,
         row: 0,

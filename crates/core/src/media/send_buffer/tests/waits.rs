@@ -158,7 +158,7 @@ fn a_cut_fragment_is_the_same_symbol_and_its_pieces_are_none() {
         .view(FrameId(0), 0, SendReason::New, PathSet::EMPTY)
         .unwrap();
     let whole = buffer.fragment(FrameId(0), 0).unwrap().payload.to_vec();
-    let window = crate::fec::RepairHeader {
+    let window = anabranch_fec::RepairHeader {
         first: 0,
         count: 1,
         row: 0,

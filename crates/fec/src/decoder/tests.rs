@@ -6,7 +6,8 @@ use anabranch_units::{Rng, Seed};
 use proptest::prelude::*;
 
 use super::*;
-use crate::fec::{MAX_ROWS, MAX_WINDOW, encode, gf256};
+use crate::code::{MAX_ROWS, MAX_WINDOW, encode};
+use crate::gf256;
 
 /// Returns a symbol with its length in front, as in a session, so that padding can be recognised.
 fn symbol(number: u64, length: usize) -> Vec<u8> {

@@ -4,20 +4,19 @@
 //! Gilbert's model of the worst losses of the last ten seconds. Frames that no other needs get
 //! nothing. Whether a retransmission would come in time is not asked.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect, Protection};
+use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOptions;
 use anabranch_units::{Importance, Instant};
 
 use super::{Allowance, frame_repairs, losses, residual};
-use crate::fec::{FecPolicy, FrameToProtect, Protection};
-use crate::options::AlgorithmOptions;
-use crate::path_view::PathView;
-use crate::session_view::SessionView;
 
 #[derive(Debug, Default)]
 struct PerFrame {
     allowance: Allowance,
 }
 
-pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
+pub(super) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(PerFrame::default())
 }
 

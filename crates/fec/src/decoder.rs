@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use super::RepairHeader;
-use super::elimination::Elimination;
+use crate::code::RepairHeader;
+use crate::elimination::Elimination;
 
 /// Number of remembered symbols, counted back from the highest known number: a quarter of a second
 /// at 50 Mbit/s.

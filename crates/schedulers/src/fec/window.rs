@@ -5,14 +5,13 @@
 //! time until a frame is late allows, and at most two round trips. Nothing is due for frames that
 //! no other needs, though they are covered where the window slides over them.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::AlgorithmOptions;
 use anabranch_units::{Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, farthest, longest_rtt, losses, residual};
-use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::options::AlgorithmOptions;
-use crate::path_view::PathView;
-use crate::session_view::SessionView;
 
 #[derive(Debug, Default)]
 struct Sliding {
@@ -20,7 +19,7 @@ struct Sliding {
     pace: Pace,
 }
 
-pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
+pub(super) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Sliding::default())
 }
 

@@ -1,20 +1,22 @@
-//! The policies, one a file, and their common parts.
+//! Policies of forward error correction: one file for each, and their common parts.
 
-pub(super) mod adaptive;
+mod adaptive;
 #[cfg(test)]
 mod contract;
-pub(super) mod fixed;
-pub(super) mod frame;
+mod fixed;
+mod frame;
 mod pace;
-pub(super) mod webrtc;
-pub(super) mod window;
+mod registry;
+mod webrtc;
+mod window;
 
+use anabranch_core::{Forecast, PathView};
+use anabranch_fec::{
+    KEY_FRAME_RESIDUAL, LossModel, MAX_WINDOW, OTHER_FRAME_RESIDUAL, repair_count,
+};
 use anabranch_units::Duration;
 
-use super::MAX_WINDOW;
-use super::rate::{KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, repair_count};
-use crate::forecast::Forecast;
-use crate::path_view::PathView;
+pub use registry::{FEC_DEFAULT, FEC_POLICIES, FecPolicyEntry, UnknownFecPolicy, fec_policy};
 
 /// Most repairs for a symbol, over time.
 const MAX_OVERHEAD: f64 = 0.5;

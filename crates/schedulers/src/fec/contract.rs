@@ -1,13 +1,11 @@
 //! Contract of every policy.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect};
+use anabranch_core::{Forecast, FrameId, PathId, PathRtt, PathView, Risk, SessionView};
+use anabranch_fec::MAX_WINDOW;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
-use super::super::registry::{FEC_POLICIES, build};
-use super::super::{FecPolicy, FrameToProtect, MAX_WINDOW};
-use crate::forecast::Forecast;
-use crate::fragment::FrameId;
-use crate::path_view::{PathId, PathRtt, PathView, Risk};
-use crate::session_view::SessionView;
+use super::registry::{FEC_POLICIES, fec_policy};
 
 /// Returns a path of this round-trip time with this recent loss.
 fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
@@ -47,7 +45,7 @@ struct Bed {
 impl Bed {
     fn new(name: &str) -> Self {
         Bed {
-            policy: build(name).unwrap().expect("not off"),
+            policy: fec_policy(name).unwrap().expect("not off").build(),
             next: 0,
             symbols: 0,
             repairs: 0,

@@ -5,12 +5,10 @@
 //! due as a block of its own; smaller ones share a window that slides over the last `window`
 //! symbols.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use anabranch_core::{PathView, SessionView};
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_units::{Importance, Instant};
-
-use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::options::{AlgorithmOption, AlgorithmOptions};
-use crate::path_view::PathView;
-use crate::session_view::SessionView;
 
 const OVERHEAD: AlgorithmOption = AlgorithmOption::number(
     "overhead",
@@ -24,7 +22,7 @@ const WINDOW: AlgorithmOption = AlgorithmOption::number(
     20.0,
     1.0..=128.0,
 );
-pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[OVERHEAD, WINDOW];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[OVERHEAD, WINDOW];
 
 /// Factor of the repairs per symbol of a key frame, which are at most one: later frames need it.
 const KEY_FRAME_FACTOR: f64 = 2.0;
@@ -37,7 +35,7 @@ struct Fixed {
     due: f64,
 }
 
-pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
+pub(super) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Fixed {
         overhead: options.number(&OVERHEAD),
         window: options.number(&WINDOW) as u16,

@@ -31,7 +31,7 @@ const fn logarithms() -> [u8; 256] {
     table
 }
 
-pub(super) fn multiply(a: u8, b: u8) -> u8 {
+pub(crate) fn multiply(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 {
         return 0;
     }
@@ -39,13 +39,13 @@ pub(super) fn multiply(a: u8, b: u8) -> u8 {
 }
 
 /// Returns the inverse of a number other than zero.
-pub(super) fn inverse(a: u8) -> u8 {
+pub(crate) fn inverse(a: u8) -> u8 {
     debug_assert_ne!(a, 0);
     EXP[255 - usize::from(LOG[usize::from(a)])]
 }
 
 /// Computes `sum += factor * term`, for as many bytes as the shorter of the two has.
-pub(super) fn multiply_add(sum: &mut [u8], term: &[u8], factor: u8) {
+pub(crate) fn multiply_add(sum: &mut [u8], term: &[u8], factor: u8) {
     let products: [u8; 8] = core::array::from_fn(|bit| multiply(factor, 1 << bit));
     for (sum, &term) in sum.iter_mut().zip(term) {
         let mut product = 0;

@@ -6,16 +6,14 @@
 //! nothing, key frames a tenth of the residual loss of others. Repairs are `cap` of the packets at
 //! most, over time.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use anabranch_core::{Forecast, PathView, SessionView};
+use anabranch_fec::is_retransmission_enough;
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions};
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, farthest, frame_repairs, longest_rtt, losses, residual};
-use crate::fec::rate::is_retransmission_enough;
-use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::forecast::Forecast;
-use crate::options::{AlgorithmOption, AlgorithmOptions};
-use crate::path_view::PathView;
-use crate::session_view::SessionView;
 
 /// Number of symbols from which a frame is a block of its own.
 const MIN_BLOCK: u16 = 6;
@@ -31,7 +29,7 @@ const CAP: AlgorithmOption = AlgorithmOption::number(
     0.5,
     0.0..=0.5,
 );
-pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[CAP];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[CAP];
 
 #[derive(Debug)]
 struct Adaptive {
@@ -39,7 +37,7 @@ struct Adaptive {
     pace: Pace,
 }
 
-pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
+pub(super) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Adaptive {
         allowance: Allowance::of(options.number(&CAP)),
         pace: Pace::default(),

@@ -1,8 +1,9 @@
 //! Options of an algorithm that its user may set: `cubic:hystart=classic`.
 
+use core::fmt;
 use core::ops::RangeInclusive;
 
-use anabranch_units::known_names;
+use crate::known_names;
 
 /// Something that may be set of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,11 +81,10 @@ enum Setting {
 }
 
 /// Why options cannot be taken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionError {
     /// There is no such option.
-    #[error("no option is called {name:?}; known are {known}")]
     Unknown {
         /// The name asked for.
         name: String,
@@ -92,7 +92,6 @@ pub enum OptionError {
         known: String,
     },
     /// The option cannot have this value.
-    #[error("{name} cannot be {value:?}; allowed are {allowed}")]
     Value {
         /// The option.
         name: &'static str,
@@ -103,12 +102,28 @@ pub enum OptionError {
     },
 }
 
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionError::Unknown { name, known } => {
+                write!(f, "no option is called {name:?}; known are {known}")
+            }
+            OptionError::Value {
+                name,
+                value,
+                allowed,
+            } => write!(f, "{name} cannot be {value:?}; allowed are {allowed}"),
+        }
+    }
+}
+
+impl core::error::Error for OptionError {}
+
 /// A text that names no algorithm, or sets an option that the algorithm does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownAlgorithm {
     /// No algorithm of this kind has this name.
-    #[error("no {kind} is called {name:?}; known are {known}")]
     Name {
         /// Kind of the algorithm.
         kind: &'static str,
@@ -118,7 +133,6 @@ pub enum UnknownAlgorithm {
         known: String,
     },
     /// The algorithm rejects the option.
-    #[error("{algorithm}: {error}")]
     Option {
         /// The algorithm.
         algorithm: &'static str,
@@ -126,6 +140,19 @@ pub enum UnknownAlgorithm {
         error: OptionError,
     },
 }
+
+impl fmt::Display for UnknownAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UnknownAlgorithm::Name { kind, name, known } => {
+                write!(f, "no {kind} is called {name:?}; known are {known}")
+            }
+            UnknownAlgorithm::Option { algorithm, error } => write!(f, "{algorithm}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for UnknownAlgorithm {}
 
 /// Reads a name with any options behind it: `cubic`, or `cubic:hystart=classic`. Returns the entry
 /// of a registry, and the options. `known` returns an entry's name and its options; `kind` is the
@@ -262,5 +289,28 @@ mod tests {
             let error = AlgorithmOptions::parse(text, &ALL).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn names_are_found_with_their_options() {
+        fn found(text: &str) -> Result<(&'static str, f64), String> {
+            static REGISTRY: [&str; 2] = ["plain", "steep"];
+            let (name, options) = find("curve", text, &REGISTRY, |name| (*name, &ALL))
+                .map_err(|error| error.to_string())?;
+            Ok((name, options.number(&GAIN)))
+        }
+
+        assert_eq!(found("plain"), Ok(("plain", 2.0)));
+        assert_eq!(found("steep:gain=3"), Ok(("steep", 3.0)));
+        let unknown = found("step").unwrap_err();
+        assert!(
+            unknown.starts_with("no curve is called \"step\"; known are"),
+            "{unknown}"
+        );
+        let refused = found("plain:speed=1").unwrap_err();
+        assert!(
+            refused.starts_with("plain: no option is called \"speed\""),
+            "{refused}"
+        );
     }
 }

@@ -6,14 +6,13 @@
 //! 200 ms; in between, protection grows with the round-trip time up to 100 ms, as the hybrid of
 //! NACK and FEC does.
 
+use anabranch_core::fec::{FecPolicy, FrameToProtect, Protection};
+use anabranch_core::{PathView, SessionView};
+use anabranch_fec::proportional_repair_count;
+use anabranch_units::options::AlgorithmOptions;
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::{Allowance, carriers, longest_rtt};
-use crate::fec::rate::proportional_repair_count;
-use crate::fec::{FecPolicy, FrameToProtect, Protection};
-use crate::options::AlgorithmOptions;
-use crate::path_view::PathView;
-use crate::session_view::SessionView;
 
 /// Below this there is no protection.
 const LOW_RTT: Duration = Duration::from_millis(20);
@@ -29,7 +28,7 @@ struct WebRtc {
     allowance: Allowance,
 }
 
-pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
+pub(super) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(WebRtc::default())
 }
 

@@ -11,7 +11,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::LossProcess;
+use crate::loss_process::LossProcess;
 
 /// Blocks of a key frame that may stay incomplete.
 pub const KEY_FRAME_RESIDUAL: f64 = 1e-3;

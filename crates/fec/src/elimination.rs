@@ -9,13 +9,14 @@
 //! many coefficients of each kind. One more repair symbol, or one less unknown, costs at most so
 //! many additions of a row to a row.
 
-use super::{RepairHeader, gf256};
+use crate::code::{MAX_WINDOW, RepairHeader};
+use crate::gf256;
 
 /// Most symbols that are solved for at once: a window's, so that any repair symbol finds room.
-pub(super) const MAX_UNKNOWNS: usize = super::MAX_WINDOW as usize;
+pub(crate) const MAX_UNKNOWNS: usize = MAX_WINDOW as usize;
 
 #[derive(Debug, Default)]
-pub(super) struct Elimination {
+pub(crate) struct Elimination {
     unknowns: Vec<u64>,
     repairs: Vec<Repair>,
     rows: Vec<Row>,
@@ -55,14 +56,14 @@ impl Row {
 
 impl Elimination {
     /// Returns the lowest number in any window.
-    pub(super) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<u64> {
         self.repairs.iter().map(|repair| repair.header.first).min()
     }
 
     /// Takes a repair symbol in whose window `missing` are the unknown symbols, at least one.
     /// The oldest unknowns are given up for it, with all repair symbols that cover them, if there
     /// are too many.
-    pub(super) fn insert(&mut self, header: RepairHeader, bytes: &[u8], missing: &[u64]) {
+    pub(crate) fn insert(&mut self, header: RepairHeader, bytes: &[u8], missing: &[u64]) {
         self.make_room(missing);
         for &number in missing {
             if !self.unknowns.contains(&number) {
@@ -101,7 +102,7 @@ impl Elimination {
     }
 
     /// Removes a symbol from the unknowns.
-    pub(super) fn remove_unknown(&mut self, number: u64) {
+    pub(crate) fn remove_unknown(&mut self, number: u64) {
         let Some(column) = self.unknowns.iter().position(|&unknown| unknown == number) else {
             return;
         };
@@ -116,12 +117,12 @@ impl Elimination {
     }
 
     /// Gives up all repair symbols that cover symbols below a number.
-    pub(super) fn forget_before(&mut self, number: u64) {
+    pub(crate) fn forget_before(&mut self, number: u64) {
         self.forget_repairs(|header| header.first < number);
     }
 
     /// Returns a determined symbol, with its row for [`evaluate`](Self::evaluate).
-    pub(super) fn solved(&self) -> Option<(usize, u64)> {
+    pub(crate) fn solved(&self) -> Option<(usize, u64)> {
         let count = self.unknowns.len();
         let is_alone = |row: &Row| {
             row.unknowns[..count]
@@ -136,7 +137,7 @@ impl Elimination {
 
     /// Writes the symbol of a row that determines it to `out`, which is empty. `known` has all
     /// other symbols of the windows.
-    pub(super) fn evaluate<'a>(
+    pub(crate) fn evaluate<'a>(
         &mut self,
         (row, number): (usize, u64),
         known: impl Fn(u64) -> &'a [u8],
@@ -278,7 +279,7 @@ impl Elimination {
 
     /// Returns whether the rows are in reduced echelon form, and as many as the repair symbols.
     #[cfg(test)]
-    pub(super) fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         let is_zero_beyond = |row: &Row| {
             row.unknowns[self.unknowns.len()..]
                 .iter()
@@ -306,7 +307,7 @@ impl Elimination {
     }
 
     #[cfg(test)]
-    pub(super) fn repair_count(&self) -> usize {
+    pub(crate) fn repair_count(&self) -> usize {
         self.repairs.len()
     }
 }

@@ -1,10 +1,9 @@
 //! The pace of frames, and the sliding window that fits it.
 
+use anabranch_core::Forecast;
+use anabranch_core::fec::{FrameToProtect, SlidingWindow};
+use anabranch_fec::{LossModel, MAX_WINDOW, repair_count};
 use anabranch_units::{Duration, Instant};
-
-use super::super::rate::{LossModel, repair_count};
-use super::super::{FrameToProtect, MAX_WINDOW, SlidingWindow};
-use crate::forecast::Forecast;
 
 /// The weight of a new frame in the means.
 const WEIGHT: f64 = 0.05;

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use anabranch_core::fec::{
+use anabranch_fec::{
     Decoder, KEY_FRAME_RESIDUAL, LossModel, LossProcess, RepairHeader, encode, repair_count,
 };
 use anabranch_units::{Duration, Instant};

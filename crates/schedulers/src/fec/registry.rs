@@ -2,11 +2,12 @@
 
 use core::fmt::Debug;
 
-use super::policies::{adaptive, fixed, frame, webrtc, window};
-use super::policy::FecPolicy;
-use crate::options::{AlgorithmOption, AlgorithmOptions, find};
+use anabranch_core::fec::{FecPolicy, FecPolicyFactory};
+use anabranch_units::options::{AlgorithmOption, AlgorithmOptions, find};
 
-pub use crate::options::UnknownAlgorithm as UnknownFecPolicy;
+use super::{adaptive, fixed, frame, webrtc, window};
+
+pub use anabranch_units::options::UnknownAlgorithm as UnknownFecPolicy;
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -17,7 +18,8 @@ pub struct FecPolicyEntry {
     pub summary: &'static str,
     /// Options of the policy, as in `fixed:overhead=0.25`.
     pub options: &'static [AlgorithmOption],
-    build: fn(&AlgorithmOptions) -> Option<Box<dyn FecPolicy>>,
+    /// `None` for no repairs.
+    build: Option<fn(&AlgorithmOptions) -> Box<dyn FecPolicy>>,
 }
 
 impl Debug for FecPolicyEntry {
@@ -32,65 +34,64 @@ pub const FEC_POLICIES: &[FecPolicyEntry] = &[
         name: "adaptive",
         summary: "retransmission where there is time for it, else blocks or a sliding window",
         options: adaptive::OPTIONS,
-        build: |options| Some(adaptive::build(options)),
+        build: Some(adaptive::build),
     },
     FecPolicyEntry {
         name: "fixed",
         summary: "a constant share of repairs, whatever the losses",
         options: fixed::OPTIONS,
-        build: |options| Some(fixed::build(options)),
+        build: Some(fixed::build),
     },
     FecPolicyEntry {
         name: "frame",
         summary: "each frame a block of its own, with what recent losses ask for",
         options: &[],
-        build: |options| Some(frame::build(options)),
+        build: Some(frame::build),
     },
     FecPolicyEntry {
         name: "off",
         summary: "no repairs: lost packets are sent again, or missing (the default)",
         options: &[],
-        build: |_| None,
+        build: None,
     },
     FecPolicyEntry {
         name: "webrtc",
         summary: "a share that follows the loss ratio, by round-trip time, as in WebRTC",
         options: &[],
-        build: |options| Some(webrtc::build(options)),
+        build: Some(webrtc::build),
     },
     FecPolicyEntry {
         name: "window",
         summary: "a window that slides over many small frames",
         options: &[],
-        build: |options| Some(window::build(options)),
+        build: Some(window::build),
     },
 ];
 
-/// Builds a policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
-pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFecPolicy> {
-    parse(text).map(|(entry, options)| (entry.build)(&options))
-}
+/// Name of the default policy.
+pub const FEC_DEFAULT: &str = "off";
 
-/// Checks that a session can be configured with this policy: a name, with any options behind it.
+/// Returns a policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
 ///
 /// ```
-/// use anabranch_core::fec::check;
+/// use anabranch_schedulers::fec_policy;
 ///
-/// assert_eq!(check("fixed:overhead=0.25")?.name, "fixed");
-/// let message = check("adaptiv").unwrap_err().to_string();
+/// assert_eq!(fec_policy("fixed:overhead=0.25")?.expect("repairs").name(), "fixed:overhead=0.25");
+/// assert_eq!(fec_policy("off")?, None);
+/// let message = fec_policy("adaptiv").unwrap_err().to_string();
 /// assert!(message.contains("did you mean \"adaptive\"?"), "{message}");
-/// # Ok::<(), anabranch_core::fec::UnknownFecPolicy>(())
+/// # Ok::<(), anabranch_schedulers::UnknownFecPolicy>(())
 /// ```
 ///
 /// # Errors
 /// [`UnknownFecPolicy`], which lists the known names or the policy's options.
-pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
-    parse(text).map(|(entry, _)| entry)
-}
-
-fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
+pub fn fec_policy(text: &str) -> Result<Option<FecPolicyFactory>, UnknownFecPolicy> {
     let known = |entry: &FecPolicyEntry| (entry.name, entry.options);
-    find("FEC policy", text, FEC_POLICIES, known)
+    let (entry, options) = find("FEC policy", text, FEC_POLICIES, known)?;
+    let Some(build) = entry.build else {
+        return Ok(None);
+    };
+    Ok(Some(FecPolicyFactory::new(text, move || build(&options))))
 }
 
 #[cfg(test)]
@@ -100,12 +101,16 @@ mod tests {
     #[test]
     fn errors_list_known_names() {
         fn error(text: &str) -> String {
-            check(text).unwrap_err().to_string()
+            fec_policy(text).unwrap_err().to_string()
         }
         assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
         assert!(error("fixed:rate=1").contains("overhead, window"));
         assert!(error("off:window=3").starts_with("off: "));
-        assert!(build("fixed:overhead=0.25,window=20").unwrap().is_some());
-        assert!(build("off").unwrap().is_none());
+        assert!(
+            fec_policy("fixed:overhead=0.25,window=20")
+                .unwrap()
+                .is_some()
+        );
+        assert!(fec_policy(FEC_DEFAULT).unwrap().is_none());
     }
 }
