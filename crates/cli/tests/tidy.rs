@@ -336,7 +336,7 @@ fn arrows_inside_the_core_that_must_never_be() {
 
 /// Most methods on sessions, whose every method sees every field. The number only falls: state and
 /// its rules belong to parts of a session, which get other state as parameters.
-const MAX_SESSION_METHODS: usize = 106;
+const MAX_SESSION_METHODS: usize = 74;
 
 #[test]
 fn sessions_have_few_methods() {
@@ -355,7 +355,7 @@ fn sessions_have_few_methods() {
 }
 
 /// Most lines of code of the core. The number falls with its parts; a new one has to be worth it.
-const MAX_CODE_LINES_OF_CORE: usize = 15_932;
+const MAX_CODE_LINES_OF_CORE: usize = 15_941;
 
 #[test]
 fn the_core_is_small() {

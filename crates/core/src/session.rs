@@ -16,6 +16,7 @@ mod invariants;
 mod media;
 mod next_timer;
 mod output;
+mod questions;
 mod receive;
 mod silence;
 mod sizes;
@@ -38,8 +39,9 @@ use crate::recovery::Digest;
 use crate::send_reason::SendReason;
 use crate::wire::FeedbackReport;
 
+use content::{Context, view_paths};
 use output::Output;
-use silence::Questions;
+use questions::Questions;
 use sizes::Sizes;
 
 pub use content::Content;
@@ -236,8 +238,7 @@ impl<C: Content> Session<C> {
         let id = PathId(self.paths.len() as u8);
         let path = self.new_path(now, id, options);
         self.paths.push(path);
-        C::on_path_added(self, now, id);
-        self.on_path_changed(now, id);
+        self.on_path_added(now, id);
         Some(id)
     }
 
@@ -252,13 +253,13 @@ impl<C: Content> Session<C> {
             path.liveness.remove();
             self.content.take_back(&mut self.paths, id);
             self.declare_silent(now, id, SendReason::PathRemoved);
-            C::on_path_changed(self, now, id);
+            let (content, mut ctx) = self.split(now);
+            content.on_path_changed(&mut ctx, id);
         }
         let path = self.new_path(now, id, options);
         let old = core::mem::replace(&mut self.paths[id.index()], path);
         self.paths[id.index()].succeed(old);
-        C::on_path_added(self, now, id);
-        self.on_path_changed(now, id);
+        self.on_path_added(now, id);
     }
 
     fn new_path(&self, now: Instant, id: PathId, options: PathOptions) -> Path {
@@ -341,7 +342,7 @@ impl<C: Content> Session<C> {
     /// Returns the present state of all paths; the index is the path's number.
     pub fn paths(&self, now: Instant) -> Vec<PathView> {
         let mut views = Vec::new();
-        self.view_paths(now, &mut views);
+        view_paths(now, &self.content, &self.sizes, &self.paths, &mut views);
         views
     }
 
@@ -368,19 +369,28 @@ impl<C: Content> Session<C> {
             .map(|path| path.controller.state())
     }
 
-    fn refresh_views(&mut self, now: Instant) {
-        let mut views = core::mem::take(&mut self.views);
-        self.view_paths(now, &mut views);
-        self.views = views;
+    /// Returns the content, and the parts of the session that it changes.
+    fn split(&mut self, now: Instant) -> (&mut C, Context<'_>) {
+        let ctx = Context {
+            now,
+            config: &self.config,
+            sizes: &self.sizes,
+            paths: &mut self.paths,
+            views: &mut self.views,
+            output: &mut self.output,
+            questions: &mut self.questions,
+            digest: &mut self.scratch.digest,
+        };
+        (&mut self.content, ctx)
     }
 
-    /// Replaces the views by those of this moment.
-    fn view_paths(&self, now: Instant, views: &mut Vec<PathView>) {
-        let max_packet_bytes = u64::from(self.sizes.max_packet_bytes);
-        let paths = self.paths.iter();
-        views.clear();
-        views.extend(paths.map(|path| path.view(max_packet_bytes, now)));
-        self.content.mark_views(&self.paths, views);
+    fn on_path_added(&mut self, now: Instant, id: PathId) {
+        if let Some(limits) = self.config.mtu {
+            self.paths[id.index()].search_mtu(now, limits);
+        }
+        let (content, mut ctx) = self.split(now);
+        content.on_path_added(&mut ctx, id);
+        self.on_path_changed(now, id);
     }
 
     fn on_path_changed(&mut self, now: Instant, path: PathId) {
@@ -388,7 +398,8 @@ impl<C: Content> Session<C> {
         self.output
             .events
             .push_back(Event::PathState { path, state });
-        C::on_path_changed(self, now, path);
+        let (content, mut ctx) = self.split(now);
+        content.on_path_changed(&mut ctx, path);
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The crate knows symbols, which are strings of bytes, and no packets, paths or sessions.
 //! [`encode`] makes a repair symbol, and a [`Decoder`] recovers lost symbols. A [`LossProcess`]
-//! follows the losses of a path, and [`repair_count`] returns the repairs that they need. What a
-//! frame gets is a decision of the policies in `anabranch-schedulers`.
+//! follows the losses of a path, and [`repair_count`] returns the repairs that they need. Policies
+//! in `anabranch-schedulers` decide about the repairs of each frame.
 //!
 //! ```
 //! use anabranch_fec::{Decoder, RepairHeader, encode};

@@ -7,6 +7,7 @@ use anabranch_units::{DataRate, Instant};
 use super::Session;
 use super::next_timer::NextTimer;
 use super::output::Output;
+use super::questions::Questions;
 use super::sizes::Sizes;
 use crate::config::{Config, ConfigError};
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -37,8 +38,44 @@ pub(crate) struct Surroundings<'a> {
     pub(super) paths: &'a [Path],
 }
 
+/// The time, and the parts of a session that its content changes.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(super) now: Instant,
+    pub(super) config: &'a Config,
+    pub(super) sizes: &'a Sizes,
+    pub(super) paths: &'a mut [Path],
+    pub(super) views: &'a mut Vec<PathView>,
+    pub(super) output: &'a mut Output,
+    pub(super) questions: &'a mut Questions,
+    /// The session's buffer for a digest, unless it is lent.
+    pub(super) digest: &'a mut Option<Box<Digest>>,
+}
+
+impl Context<'_> {
+    /// Replaces the views by those of this moment.
+    pub(super) fn refresh_views(&mut self, content: &impl Hooks) {
+        view_paths(self.now, content, self.sizes, self.paths, self.views);
+    }
+}
+
+/// Replaces the views by those of this moment.
+pub(super) fn view_paths(
+    now: Instant,
+    content: &impl Hooks,
+    sizes: &Sizes,
+    paths: &[Path],
+    views: &mut Vec<PathView>,
+) {
+    let max_packet_bytes = u64::from(sizes.max_packet_bytes);
+    views.clear();
+    views.extend(paths.iter().map(|path| path.view(max_packet_bytes, now)));
+    content.mark_views(paths, views);
+}
+
 /// The points at which [`Session`] calls its content. A hook takes the content, and the parts of
-/// the session that it needs. Only hooks that start actions of the session itself take all of it.
+/// the session that it needs. Only the timers of a path start actions of the session itself, and
+/// take all of it.
 pub(crate) trait Hooks: Sized + Debug {
     /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
@@ -58,13 +95,13 @@ pub(crate) trait Hooks: Sized + Debug {
     fn max_rate(&self, config: &Config) -> DataRate;
 
     /// Handles a path that has been added, or has taken the number of another.
-    fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
+    fn on_path_added(&mut self, ctx: &mut Context<'_>, id: PathId);
 
     /// Sets whether the user pays for a path by volume from now on.
     fn on_metered(&mut self, _is_metered: bool) {}
 
     /// Handles a change of a path's state.
-    fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
+    fn on_path_changed(&mut self, ctx: &mut Context<'_>, id: PathId);
 
     /// Moves packets that are bound to a path back to the common queue.
     fn take_back(&mut self, paths: &mut [Path], id: PathId);
@@ -72,48 +109,38 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Adds the content's own knowledge to views of the paths that have just been made.
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]);
 
-    /// Handles a wire frame that is not about paths or the end of the session.
-    fn on_frame(session: &mut Session<Self>, now: Instant, on: PathId, frame: WireFrame<'_>);
+    /// Handles a wire frame that is not about paths or the end of the session. Returns false if the
+    /// peer violates the protocol by it, which ends the session.
+    fn on_frame(&mut self, ctx: &mut Context<'_>, on: PathId, frame: WireFrame<'_>) -> bool;
 
     /// Returns whether more packets are expected, since a frame has arrived in part.
     fn awaits_more(&self) -> bool {
         false
     }
 
-    /// Handles a report about path `about` that arrived on path `on`. Calls
-    /// [`Session::judge_answer`] once the controller knows the report.
-    fn on_report(
-        session: &mut Session<Self>,
-        now: Instant,
-        on: PathId,
-        about: PathId,
-        digest: &Digest,
-    );
+    /// Records a report about a path, and passes it to the path's controller.
+    fn on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest);
+
+    /// Acts on a report that [`Hooks::on_report`] has recorded, once the path's state follows it.
+    fn act_on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest);
 
     /// Handles lost packets of a path. `reason` is that of their retransmissions.
-    fn on_losses(
-        session: &mut Session<Self>,
-        now: Instant,
-        id: PathId,
-        digest: &Digest,
-        reason: SendReason,
-    );
+    fn on_losses(&mut self, ctx: &mut Context<'_>, id: PathId, digest: &Digest, reason: SendReason);
 
-    /// Handles the peer's announcement that it closes the session.
-    fn on_peer_closes(session: &mut Session<Self>, now: Instant);
+    /// Returns whether the session goes on without a peer that closes it.
+    fn outlives_peer(&self, _config: &Config) -> bool {
+        false
+    }
 
     /// Handles the end of the session, after which nothing else will arrive.
     fn on_end(&mut self, _output: &mut Output) {}
 
-    /// Prepares packets for sending. Returns false if a quick check finds nothing to send.
-    fn prepare(_session: &mut Session<Self>, _now: Instant) -> bool {
-        true
-    }
+    /// Prepares packets for sending. Returns false if a quick check finds nothing to send. The
+    /// session `is_open` unless this end closes it.
+    fn prepare(&mut self, ctx: &mut Context<'_>, is_open: bool) -> bool;
 
     /// Returns whether another attempt to send may succeed, although no datagram was written.
-    fn is_stirred(_session: &mut Session<Self>, _now: Instant) -> bool {
-        false
-    }
+    fn is_stirred(&mut self, ctx: &mut Context<'_>, is_open: bool) -> bool;
 
     /// Returns the path on which [`Hooks::write_control_frames`] has something to write now.
     /// `is_open`: this end does not close the session.
@@ -139,14 +166,14 @@ pub(crate) trait Hooks: Sized + Debug {
 
     /// Writes the next packet with a packet number that may leave on a path.
     fn write_packet(
-        session: &mut Session<Self>,
-        now: Instant,
+        &mut self,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written>;
 
     /// Handles the departure of the packet that was written last.
-    fn on_packet_sent(session: &mut Session<Self>, now: Instant, id: PathId, packet: &SentPacket);
+    fn on_packet_sent(&mut self, ctx: &mut Context<'_>, id: PathId, packet: &SentPacket);
 
     /// Returns whether all data handed in has been acknowledged or given up.
     fn is_drained(&self) -> bool;
@@ -166,14 +193,21 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Adds the timers of the receiving end.
     fn consider_receiving(&self, _next: &mut NextTimer) {}
 
-    /// Performs due actions. Calls [`Session::handle_path_timeouts`] while the session is open.
-    fn handle_timeout(session: &mut Session<Self>, now: Instant);
+    /// Serves the timers of the receiving end.
+    fn on_receive_timeout(&mut self, _now: Instant, _output: &mut Output) {}
+
+    /// Serves those timers of an open session that come before the paths'.
+    fn before_path_timeouts(&mut self, now: Instant, output: &mut Output);
+
+    /// Serves those timers of an open session that depend on round-trip times, rates and windows,
+    /// which the paths' timers change.
+    fn after_path_timeouts(&mut self, ctx: &mut Context<'_>);
 
     /// Handles packets that a path's loss timer has declared lost.
-    fn on_loss_timeout(session: &mut Session<Self>, now: Instant, id: PathId, digest: &Digest);
+    fn on_loss_timeout(&mut self, ctx: &mut Context<'_>, id: PathId, digest: &Digest);
 
     /// Handles an expired timer of a path's controller.
-    fn on_controller_timeout(_session: &mut Session<Self>, _now: Instant) {}
+    fn on_controller_timeout(&mut self, _ctx: &mut Context<'_>) {}
 
     /// Serves those timers of a path that [`Hooks::consider_path`] names.
     fn on_path_timeout(session: &mut Session<Self>, now: Instant, id: PathId);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::binding::Binding;
-use super::content::{Hooks, Surroundings, Written};
+use super::content::{Context, Hooks, Surroundings, Written};
 use super::next_timer::{NextTimer, Timer};
 use super::output::Output;
 use super::{Closing, Event, Session, are_present};
@@ -133,7 +133,8 @@ impl MediaSession {
         }
         self.content.expire_frames(now, &mut self.output);
         self.content.update_fragment_bytes(&self.sizes, &self.paths);
-        self.admit(now, None, Views::Old);
+        let (content, mut ctx) = self.split(now);
+        content.admit(&mut ctx, None, Views::Old);
         let id = if is_whole {
             self.content.send_buffer.push(frame)?
         } else {
@@ -164,10 +165,11 @@ impl MediaSession {
             content.report_source_bytes(now, byte_count, &self.config, &mut self.paths);
         }
         content.budget.on_media(now, byte_count as u64);
+        let (content, mut ctx) = self.split(now);
         if is_whole {
-            self.protect(now, id);
+            content.protect(&mut ctx, id);
         }
-        self.admit(now, Some(id), Views::Old);
+        content.admit(&mut ctx, Some(id), Views::Old);
         Ok(id)
     }
 
@@ -235,71 +237,66 @@ impl MediaSession {
     pub fn target_bitrate(&self) -> DataRate {
         self.content.target.bitrate()
     }
+}
 
+impl Media {
     /// Gives up frames that cannot arrive in time, if the paths are overloaded. `new` is the frame
     /// that has just come, if one has.
-    fn admit(&mut self, now: Instant, new: Option<FrameId>, views: Views) {
-        let (content, paths) = (&mut self.content, &self.paths);
-        let is_redundant = content.binding.is_redundant();
-        let (admission, send_buffer) = (&mut content.admission, &content.send_buffer);
-        if !admission.update(now, &self.config, is_redundant, send_buffer, paths) {
+    fn admit(&mut self, ctx: &mut Context<'_>, new: Option<FrameId>, views: Views) {
+        let (admission, is_redundant) = (&mut self.admission, self.binding.is_redundant());
+        if !admission.update(
+            ctx.now,
+            ctx.config,
+            is_redundant,
+            &self.send_buffer,
+            ctx.paths,
+        ) {
             return;
         }
         if views == Views::Old {
-            self.refresh_views(now);
+            ctx.refresh_views(self);
         }
-        debug_assert!(are_present(&self.views, &self.paths, now));
+        debug_assert!(are_present(ctx.views, ctx.paths, ctx.now));
         let occasion = Occasion {
-            now,
-            lifetime: self.config.media.deadline,
+            now: ctx.now,
+            lifetime: ctx.config.media.deadline,
             new,
-            payload_share: self.sizes.payload_share(),
+            payload_share: ctx.sizes.payload_share(),
         };
-        let send_buffer = &mut self.content.send_buffer;
-        let given_up = admission::admit(&occasion, send_buffer, &mut self.paths, &self.views);
-        for frame in given_up {
-            let notices = &mut self.content.notices;
-            notices.on_given_up(now, frame, &mut self.output);
+        for frame in admission::admit(&occasion, &mut self.send_buffer, ctx.paths, ctx.views) {
+            self.notices.on_given_up(ctx.now, frame, ctx.output);
         }
     }
 
     /// Updates everything that follows the paths' rates, by the present views.
-    fn follow_rates(&mut self, now: Instant) {
-        if self.config.laboratory.rules.has(SenderRule::LastTries) {
-            let lead = last_try::last_call_lead(&self.views, self.sizes.max_packet_bytes);
-            self.content.send_buffer.set_last_call_lead(lead);
+    fn follow_rates(&mut self, ctx: &mut Context<'_>) {
+        if ctx.config.laboratory.rules.has(SenderRule::LastTries) {
+            let lead = last_try::last_call_lead(ctx.views, ctx.sizes.max_packet_bytes);
+            self.send_buffer.set_last_call_lead(lead);
         }
-        let (media, paths) = (&self.config.media, &self.paths);
-        let content = &mut self.content;
-        content.update_standby(now, media, paths, &mut self.views);
-        self.update_target(now);
+        self.update_standby(ctx.now, &ctx.config.media, ctx.paths, ctx.views);
+        self.update_target(ctx);
     }
 
     /// Sets the encoder's target to the paths' present bandwidth, by the present views.
-    fn update_target(&mut self, now: Instant) {
-        debug_assert!(are_present(&self.views, &self.paths, now));
-        let repair_share = self
-            .content
-            .fec_sender
-            .is_some()
-            .then(|| self.sizes.payload_share());
-        let content = &mut self.content;
+    fn update_target(&mut self, ctx: &mut Context<'_>) {
+        debug_assert!(are_present(ctx.views, ctx.paths, ctx.now));
+        let repair_share = self.fec_sender.is_some().then(|| ctx.sizes.payload_share());
         let capacity = Capacity {
-            paths: &self.paths,
-            views: &self.views,
-            is_saving: content.standby.are_metered_in_reserve(&self.paths),
-            is_redundant: content.binding.is_redundant(),
-            waiting_bytes: content.send_buffer.waiting_bytes(),
+            paths: ctx.paths,
+            views: ctx.views,
+            is_saving: self.standby.are_metered_in_reserve(ctx.paths),
+            is_redundant: self.binding.is_redundant(),
+            waiting_bytes: self.send_buffer.waiting_bytes(),
         };
-        content.probing.on_rate(now, capacity.target_rate());
-        let budget = &mut content.budget;
-        let target = content
+        self.probing.on_rate(ctx.now, capacity.target_rate());
+        let target = self
             .target
-            .update(&self.config, &capacity, repair_share, budget);
+            .update(ctx.config, &capacity, repair_share, &mut self.budget);
         if let Some(target) = target {
-            match self.output.events.back_mut() {
+            match ctx.output.events.back_mut() {
                 Some(Event::TargetBitrate(last)) => *last = target,
-                _ => self.output.events.push_back(Event::TargetBitrate(target)),
+                _ => ctx.output.events.push_back(Event::TargetBitrate(target)),
             }
         }
     }
@@ -352,16 +349,12 @@ impl Hooks for Media {
         config.max_rate(self.target.fraction())
     }
 
-    fn on_path_added(session: &mut MediaSession, now: Instant, id: PathId) {
-        let path = &mut session.paths[id.index()];
-        if let Some(limits) = session.config.mtu {
-            path.search_mtu(now, limits);
-        }
-        if session.content.fec_sender.is_some() {
+    fn on_path_added(&mut self, ctx: &mut Context<'_>, id: PathId) {
+        let path = &mut ctx.paths[id.index()];
+        if self.fec_sender.is_some() {
             path.start_loss_history();
         }
-        let is_metered = path.is_metered();
-        session.content.standby.on_path_joined(is_metered);
+        self.standby.on_path_joined(path.is_metered());
     }
 
     fn on_metered(&mut self, is_metered: bool) {
@@ -380,20 +373,18 @@ impl Hooks for Media {
         self.binding.request();
     }
 
-    fn on_path_changed(session: &mut MediaSession, now: Instant, path: PathId) {
-        set_patience(&mut session.paths, session.config.media.deadline);
-        session.content.admission.on_path_changed(now);
-        session.content.probing.on_change(now);
-        let changed = &mut session.paths[path.index()];
+    fn on_path_changed(&mut self, ctx: &mut Context<'_>, path: PathId) {
+        set_patience(ctx.paths, ctx.config.media.deadline);
+        self.admission.on_path_changed(ctx.now);
+        self.probing.on_change(ctx.now);
+        let changed = &mut ctx.paths[path.index()];
         if changed.state() == PathState::Active {
-            changed.end_interruption(now);
+            changed.end_interruption(ctx.now);
         }
-        session.content.binding.on_path_changed(now, changed);
-        session.refresh_views(now);
-        let (media, paths) = (&session.config.media, &session.paths);
-        let content = &mut session.content;
-        content.update_standby(now, media, paths, &mut session.views);
-        session.update_target(now);
+        self.binding.on_path_changed(ctx.now, changed);
+        ctx.refresh_views(self);
+        self.update_standby(ctx.now, &ctx.config.media, ctx.paths, ctx.views);
+        self.update_target(ctx);
     }
 
     fn mark_views(&self, paths: &[Path], views: &mut [PathView]) {
@@ -401,10 +392,9 @@ impl Hooks for Media {
     }
 
     #[inline]
-    fn on_frame(session: &mut MediaSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
-        let path = &mut session.paths[on.index()];
-        let (content, output) = (&mut session.content, &mut session.output);
-        content.on_frame(now, path, frame, output);
+    fn on_frame(&mut self, ctx: &mut Context<'_>, on: PathId, frame: WireFrame<'_>) -> bool {
+        self.receive_frame(ctx.now, &mut ctx.paths[on.index()], frame, ctx.output);
+        true
     }
 
     #[inline]
@@ -413,33 +403,34 @@ impl Hooks for Media {
     }
 
     #[inline]
-    fn on_report(
-        session: &mut MediaSession,
-        now: Instant,
-        on: PathId,
-        about: PathId,
-        digest: &Digest,
-    ) {
-        session.on_report(now, on, about, digest);
+    fn on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
+        self.record_report(ctx, about, digest);
+    }
+
+    fn act_on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
+        ctx.refresh_views(self);
+        self.follow_rates(ctx);
+        self.answer_losses(ctx, about, digest, SendReason::Lost);
+        self.rule(ctx).reconsider_unrepaired();
+        self.reinject(ctx);
+        self.admit(ctx, None, Views::Present);
     }
 
     fn on_losses(
-        session: &mut MediaSession,
-        now: Instant,
+        &mut self,
+        ctx: &mut Context<'_>,
         id: PathId,
         digest: &Digest,
         reason: SendReason,
     ) {
-        session.on_losses(now, id, digest, reason);
+        if !(digest.lost.is_empty() && digest.too_large.is_empty()) {
+            ctx.refresh_views(self);
+            self.answer_losses(ctx, id, digest, reason);
+        }
     }
 
-    fn on_peer_closes(session: &mut MediaSession, now: Instant) {
-        let stays = session.content.is_sender() && !session.config.media.ends_with_peer;
-        if stays {
-            session.on_peer_left(now);
-        } else {
-            session.end(Event::Closed);
-        }
+    fn outlives_peer(&self, config: &Config) -> bool {
+        self.is_sender() && !config.media.ends_with_peer
     }
 
     fn on_end(&mut self, output: &mut Output) {
@@ -447,28 +438,23 @@ impl Hooks for Media {
     }
 
     #[inline]
-    fn prepare(session: &mut MediaSession, now: Instant) -> bool {
-        if session.content.binding.is_due() {
-            session.schedule(now);
-            session
-                .content
-                .idle
-                .probe(now, &mut session.paths, &mut session.questions);
+    fn prepare(&mut self, ctx: &mut Context<'_>, is_open: bool) -> bool {
+        if self.binding.is_due() {
+            self.schedule(ctx);
+            self.idle.probe(ctx.now, ctx.paths, ctx.questions);
         }
-        !session.closing.is_open() || !session.content.is_quiet(now, &session.paths)
+        !is_open || !self.is_quiet(ctx.now, ctx.paths)
     }
 
     #[inline]
-    fn is_stirred(session: &mut MediaSession, now: Instant) -> bool {
+    fn is_stirred(&mut self, ctx: &mut Context<'_>, is_open: bool) -> bool {
         // If all packets of a path were dropped, waiting ones can use it, the receiver needs a
         // notice about the dropped frames, and the path may be idle.
-        let (content, is_open) = (&session.content, session.closing.is_open());
-        let notice_path = content.control_frames_path(now, is_open, &session.paths);
-        content.binding.is_due()
-            || notice_path.is_some()
-            || content
-                .idle
-                .probe(now, &mut session.paths, &mut session.questions)
+        self.binding.is_due()
+            || self
+                .control_frames_path(ctx.now, is_open, ctx.paths)
+                .is_some()
+            || self.idle.probe(ctx.now, ctx.paths, ctx.questions)
     }
 
     #[inline]
@@ -501,29 +487,24 @@ impl Hooks for Media {
 
     #[inline]
     fn write_packet(
-        session: &mut MediaSession,
-        now: Instant,
+        &mut self,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let overhead_bytes = session.config.overhead_bytes;
-        let path = &mut session.paths[id.index()];
+        let (now, overhead_bytes) = (ctx.now, ctx.config.overhead_bytes);
         let is_media_next =
             |path: &Path| path.has_bound() && path.ready_at() <= now && path.has_window();
-        path.write_due_mtu_probe(now, is_media_next, overhead_bytes, buf)
-            .or_else(|| session.paths[id.index()].write_challenge(buf))
-            .or_else(|| session.write_media(now, id, buf))
-            .or_else(|| {
-                let sizes = (&*session.config, &session.sizes);
-                let content = &session.content;
-                content.write_padding(now, id, sizes, &mut session.paths, buf)
-            })
+        ctx.paths[id.index()]
+            .write_due_mtu_probe(now, is_media_next, overhead_bytes, buf)
+            .or_else(|| ctx.paths[id.index()].write_challenge(buf))
+            .or_else(|| self.write_media(ctx, id, buf))
+            .or_else(|| self.write_padding(ctx, id, buf))
     }
 
     #[inline]
-    fn on_packet_sent(session: &mut MediaSession, now: Instant, id: PathId, packet: &SentPacket) {
-        let path = &mut session.paths[id.index()];
-        session.content.on_packet_sent(now, path, packet);
+    fn on_packet_sent(&mut self, ctx: &mut Context<'_>, id: PathId, packet: &SentPacket) {
+        self.record_departure(ctx.now, &mut ctx.paths[id.index()], packet);
     }
 
     fn is_drained(&self) -> bool {
@@ -566,17 +547,28 @@ impl Hooks for Media {
         next.consider(self.reception.reassembly().expires_at(), Timer::Reassembly);
     }
 
-    fn handle_timeout(session: &mut MediaSession, now: Instant) {
-        session.handle_media_timeout(now);
+    fn on_receive_timeout(&mut self, now: Instant, output: &mut Output) {
+        self.reception.deliver_due(now, output);
     }
 
-    fn on_loss_timeout(session: &mut MediaSession, now: Instant, id: PathId, digest: &Digest) {
-        session.on_loss_timeout(now, id, digest);
+    fn before_path_timeouts(&mut self, now: Instant, output: &mut Output) {
+        self.serve_frame_timers(now, output);
     }
 
-    fn on_controller_timeout(session: &mut MediaSession, now: Instant) {
-        session.refresh_views(now);
-        session.update_target(now);
+    fn after_path_timeouts(&mut self, ctx: &mut Context<'_>) {
+        self.serve_copy_timers(ctx);
+    }
+
+    fn on_loss_timeout(&mut self, ctx: &mut Context<'_>, id: PathId, digest: &Digest) {
+        self.notify_controller(ctx, id, digest);
+        ctx.refresh_views(self);
+        self.follow_rates(ctx);
+        self.answer_losses(ctx, id, digest, SendReason::Lost);
+    }
+
+    fn on_controller_timeout(&mut self, ctx: &mut Context<'_>) {
+        ctx.refresh_views(self);
+        self.update_target(ctx);
     }
 
     fn on_path_timeout(session: &mut MediaSession, now: Instant, id: PathId) {

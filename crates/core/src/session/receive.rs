@@ -61,7 +61,12 @@ impl<C: Content> Session<C> {
                     | WireFrame::Close
                     | WireFrame::Replaced),
                 ) => self.on_control_frame(now, meta.path, frame),
-                Ok(frame) => C::on_frame(self, now, meta.path, frame),
+                Ok(frame) => {
+                    let (content, mut ctx) = self.split(now);
+                    if !content.on_frame(&mut ctx, meta.path, frame) {
+                        self.end(Event::PeerLies);
+                    }
+                }
                 Err(_) => self.output.counters.malformed_datagrams += 1,
             }
         }
@@ -97,9 +102,22 @@ impl<C: Content> Session<C> {
                     path.on_status(now, is_suspect);
                 }
             }
-            WireFrame::Close => C::on_peer_closes(self, now),
+            WireFrame::Close if self.content.outlives_peer(&self.config) => {
+                self.on_peer_left(now);
+            }
+            WireFrame::Close => self.end(Event::Closed),
             WireFrame::Replaced => self.end(Event::Replaced),
             _ => {}
+        }
+    }
+
+    /// Handles the departure of the receiver of this end's media. Receivers come and go; only the
+    /// end that media comes from ends the session.
+    fn on_peer_left(&mut self, now: Instant) {
+        self.has_peer_left = true;
+        self.output.events.push_back(Event::PeerLeft);
+        for index in 0..self.paths.len() {
+            self.suspend_path(now, PathId(index as u8));
         }
     }
 
@@ -141,7 +159,11 @@ impl<C: Content> Session<C> {
         {
             path.counters.acked_packets += digest.acked.len() as u64;
             path.counters.marked_packets += digest.ce_count;
-            C::on_report(self, now, on, about, &digest);
+            let (content, mut ctx) = self.split(now);
+            content.on_report(&mut ctx, about, &digest);
+            self.judge_answer(now, on, about, &digest);
+            let (content, mut ctx) = self.split(now);
+            content.act_on_report(&mut ctx, about, &digest);
         } else if on == about && path.recovery.rtt().sampled_at() == now && path.on_answer() {
             // A report on another path brought the same news first.
             self.on_path_changed(now, about);
@@ -151,13 +173,7 @@ impl<C: Content> Session<C> {
 
     /// Updates the path's state of life by a report. A report that came by another path only proves
     /// that the forward direction works, and only since its newest packet was sent.
-    pub(super) fn judge_answer(
-        &mut self,
-        now: Instant,
-        on: PathId,
-        about: PathId,
-        digest: &Digest,
-    ) {
+    fn judge_answer(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
         let is_back = if on == about {
             path.on_answer()

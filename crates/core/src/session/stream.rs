@@ -15,9 +15,10 @@ mod verbs;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::content::{Hooks, Surroundings, Written};
+use super::Session;
+use super::content::{Context, Hooks, Surroundings, Written};
 use super::next_timer::{NextTimer, Timer};
-use super::{Event, Session};
+use super::output::Output;
 use crate::config::{Config, ConfigError, StreamConfig};
 use crate::copies::CopyAllowance;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -152,18 +153,16 @@ impl Hooks for Stream {
         config.max_rate.unwrap_or(DataRate::MAX)
     }
 
-    fn on_path_added(session: &mut StreamSession, now: Instant, id: PathId) {
-        session.content.begin_path(id);
-        if let Some(limits) = session.config.mtu {
-            session.paths[id.index()].search_mtu(now, limits);
-        }
-        session.bind_to_several(now);
+    fn on_path_added(&mut self, ctx: &mut Context<'_>, id: PathId) {
+        self.begin_path(id);
+        self.bind_to_several(ctx);
     }
 
-    fn on_path_changed(session: &mut StreamSession, now: Instant, id: PathId) {
-        if let Some(queue) = &mut session.content.queue {
-            let path = &session.paths[id.index()];
-            queue.binding.on_path_changed(now, path);
+    fn on_path_changed(&mut self, ctx: &mut Context<'_>, id: PathId) {
+        if let Some(queue) = &mut self.queue {
+            queue
+                .binding
+                .on_path_changed(ctx.now, &ctx.paths[id.index()]);
         }
     }
 
@@ -178,53 +177,50 @@ impl Hooks for Stream {
         self.hold_unanswered(paths, views);
     }
 
-    fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
+    fn on_frame(&mut self, ctx: &mut Context<'_>, on: PathId, frame: WireFrame<'_>) -> bool {
         match frame {
-            WireFrame::Segment { header, payload } => session.on_segment(now, on, header, payload),
+            WireFrame::Segment { header, payload } => {
+                return self.on_segment(ctx, on, header, payload);
+            }
             WireFrame::StreamAck {
                 offset,
                 window,
                 is_prompted,
-            } => session.on_stream_ack(now, on, offset, window, is_prompted),
-            WireFrame::StreamBlocked => session.content.is_window_due = true,
-            _ => session.output.counters.malformed_datagrams += 1,
+            } => self.on_stream_ack(ctx, on, offset, window, is_prompted),
+            WireFrame::StreamBlocked => self.is_window_due = true,
+            _ => ctx.output.counters.malformed_datagrams += 1,
         }
+        true
     }
 
-    fn on_report(
-        session: &mut StreamSession,
-        now: Instant,
-        on: PathId,
-        about: PathId,
-        digest: &Digest,
-    ) {
-        session.on_report(now, on, about, digest);
+    fn on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
+        self.record_report(ctx, about, digest);
+    }
+
+    fn act_on_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
+        self.resend(ctx.now, about, digest, SendReason::Lost);
+        self.on_stream_feedback(ctx, about, digest);
     }
 
     fn on_losses(
-        session: &mut StreamSession,
-        now: Instant,
+        &mut self,
+        ctx: &mut Context<'_>,
         id: PathId,
         digest: &Digest,
         reason: SendReason,
     ) {
-        session.content.on_losses(now, id, digest, reason);
+        self.resend(ctx.now, id, digest, reason);
     }
 
-    fn on_peer_closes(session: &mut StreamSession, _now: Instant) {
-        session.end(Event::Closed);
-    }
-
-    fn prepare(session: &mut StreamSession, now: Instant) -> bool {
-        if session.content.is_schedule_due() {
-            session.bind_segments(now);
+    fn prepare(&mut self, ctx: &mut Context<'_>, is_open: bool) -> bool {
+        if self.is_schedule_due() {
+            self.bind_segments(ctx);
         }
-        let (sizes, paths) = (&session.sizes, &mut session.paths);
-        !session.closing.is_open() || !session.content.is_quiet(now, sizes, paths)
+        !is_open || !self.is_quiet(ctx.now, ctx.sizes, ctx.paths)
     }
 
-    fn is_stirred(session: &mut StreamSession, _now: Instant) -> bool {
-        session.content.is_schedule_due()
+    fn is_stirred(&mut self, _ctx: &mut Context<'_>, _is_open: bool) -> bool {
+        self.is_schedule_due()
     }
 
     fn control_frames_path(&self, _now: Instant, _is_open: bool, paths: &[Path]) -> Option<PathId> {
@@ -256,30 +252,30 @@ impl Hooks for Stream {
     }
 
     fn write_packet(
-        session: &mut StreamSession,
-        now: Instant,
+        &mut self,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        answers::drop_needless_question(&mut session.paths[id.index()]);
-        let probe = session.write_due_mtu_probe(now, id, buf);
+        answers::drop_needless_question(&mut ctx.paths[id.index()]);
+        let probe = self.write_due_mtu_probe(ctx, id, buf);
         if probe.is_some() {
             return probe;
         }
-        let challenge = session.paths[id.index()].write_challenge(buf);
+        let challenge = ctx.paths[id.index()].write_challenge(buf);
         if challenge.is_some() {
             // The pacer counts it, and may have been ready since the scheduler was last asked.
-            session.content.request_scheduling();
+            self.request_scheduling();
         }
-        challenge.or_else(|| session.write_next_segment(now, id, buf))
+        challenge.or_else(|| self.write_next_segment(ctx, id, buf))
     }
 
-    fn on_packet_sent(session: &mut StreamSession, now: Instant, id: PathId, packet: &SentPacket) {
+    fn on_packet_sent(&mut self, ctx: &mut Context<'_>, id: PathId, packet: &SentPacket) {
         if packet.content == PacketContent::MtuProbe {
             // Without the timer nothing might ever report its loss.
-            session.content.paths[id.index()].timer.start(now);
+            self.paths[id.index()].timer.start(ctx.now);
         }
-        session.on_segment_sent(now, id, packet);
+        self.on_segment_sent(ctx, id, packet);
     }
 
     fn is_drained(&self) -> bool {
@@ -307,20 +303,20 @@ impl Hooks for Stream {
         next.consider(held_until, Timer::Scheduler);
     }
 
-    fn handle_timeout(session: &mut StreamSession, now: Instant) {
-        if session.closing.is_open() {
-            session.content.on_blocked_timeout(now);
-            session.handle_path_timeouts(now);
-            let (content, sizes) = (&mut session.content, &session.sizes);
-            let held_until = content.held_until(sizes, &session.paths);
-            if held_until.is_some_and(|at| at <= now) {
-                content.request_scheduling();
-            }
+    fn before_path_timeouts(&mut self, now: Instant, _output: &mut Output) {
+        self.on_blocked_timeout(now);
+    }
+
+    fn after_path_timeouts(&mut self, ctx: &mut Context<'_>) {
+        let held_until = self.held_until(ctx.sizes, ctx.paths);
+        if held_until.is_some_and(|at| at <= ctx.now) {
+            self.request_scheduling();
         }
     }
 
-    fn on_loss_timeout(session: &mut StreamSession, now: Instant, id: PathId, digest: &Digest) {
-        session.on_loss_timeout(now, id, digest);
+    fn on_loss_timeout(&mut self, ctx: &mut Context<'_>, id: PathId, digest: &Digest) {
+        self.notify_controller(ctx, id, digest);
+        self.act_on_report(ctx, id, digest);
     }
 
     /// Handles a timeout of a path. On its last path a stream waits longer each time, but does not

@@ -52,7 +52,13 @@ impl<C: Content> Session<C> {
 
     /// Performs due actions. Early or repeated calls have no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
-        C::handle_timeout(self, now);
+        self.content.on_receive_timeout(now, &mut self.output);
+        if self.closing.is_open() {
+            self.content.before_path_timeouts(now, &mut self.output);
+            self.handle_path_timeouts(now);
+            let (content, mut ctx) = self.split(now);
+            content.after_path_timeouts(&mut ctx);
+        }
     }
 
     /// Records that the driver's machine has delayed this turn. Its pacers catch up with such a
@@ -64,7 +70,7 @@ impl<C: Content> Session<C> {
     }
 
     /// Serves the timers of all paths.
-    pub(super) fn handle_path_timeouts(&mut self, now: Instant) {
+    fn handle_path_timeouts(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
@@ -75,14 +81,16 @@ impl<C: Content> Session<C> {
             if is_due(path.recovery.loss_timer()) {
                 let mut digest = self.scratch.digest.take().unwrap_or_default();
                 if path.recovery.on_loss_timeout(now, &mut digest) {
-                    C::on_loss_timeout(self, now, id, &digest);
+                    let (content, mut ctx) = self.split(now);
+                    content.on_loss_timeout(&mut ctx, id, &digest);
                 }
                 self.scratch.digest = Some(digest);
             }
             let path = &mut self.paths[index];
             if is_due(path.controller.next_timeout()) {
                 path.on_timeout(now, Timeout::Own);
-                C::on_controller_timeout(self, now);
+                let (content, mut ctx) = self.split(now);
+                content.on_controller_timeout(&mut ctx);
             }
             C::on_path_timeout(self, now, id);
         }
@@ -96,7 +104,8 @@ impl<C: Content> Session<C> {
         path.recovery.forget_lost(now);
         path.on_silence();
         path.counters.lost_packets += digest.lost_count();
-        C::on_losses(self, now, id, &digest, reason);
+        let (content, mut ctx) = self.split(now);
+        content.on_losses(&mut ctx, id, &digest, reason);
         self.scratch.digest = Some(digest);
     }
 }

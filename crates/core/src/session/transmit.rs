@@ -22,13 +22,22 @@ impl<C: Content> Session<C> {
     /// One datagram a call: a driver that batches datagrams seals them first, which needs room
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        while C::prepare(self, now) {
+        loop {
+            let is_open = self.closing.is_open();
+            let (content, mut ctx) = self.split(now);
+            if !content.prepare(&mut ctx, is_open) {
+                return None;
+            }
             let transmit = self.write_next(now, buf);
-            if transmit.is_some() || !C::is_stirred(self, now) {
+            if transmit.is_some() {
                 return transmit;
             }
+            let is_open = self.closing.is_open();
+            let (content, mut ctx) = self.split(now);
+            if !content.is_stirred(&mut ctx, is_open) {
+                return None;
+            }
         }
-        None
     }
 
     /// Writes the next datagram. Apart, as most calls find nothing to send.
@@ -152,7 +161,8 @@ impl<C: Content> Session<C> {
             return None;
         }
         let start = buf.len();
-        let (content, reason) = C::write_packet(self, now, id, buf)?;
+        let (session_content, mut ctx) = self.split(now);
+        let (content, reason) = session_content.write_packet(&mut ctx, id, buf)?;
         let path = &mut self.paths[id.index()];
         path.write_schedule(start, self.config.overhead_bytes, buf);
         if C::IS_MEDIA && self.config.media.includes_send_times {
@@ -165,7 +175,8 @@ impl<C: Content> Session<C> {
         path.counters.sent_bytes += u64::from(bytes);
         path.counters.reasons.add(reason, u64::from(bytes));
         let ecn = path.control().ecn;
-        C::on_packet_sent(self, now, id, &packet);
+        let (session_content, mut ctx) = self.split(now);
+        session_content.on_packet_sent(&mut ctx, id, &packet);
         Some(Transmit {
             path: id,
             size,

@@ -9,6 +9,8 @@ use super::{adaptive, fixed, frame, webrtc, window};
 
 pub use anabranch_units::options::UnknownAlgorithm as UnknownFecPolicy;
 
+type Build = fn(&AlgorithmOptions) -> Box<dyn FecPolicy>;
+
 /// An entry of the registry.
 #[derive(Clone, Copy)]
 pub struct FecPolicyEntry {
@@ -19,7 +21,7 @@ pub struct FecPolicyEntry {
     /// Options of the policy, as in `fixed:overhead=0.25`.
     pub options: &'static [AlgorithmOption],
     /// `None` for no repairs.
-    build: Option<fn(&AlgorithmOptions) -> Box<dyn FecPolicy>>,
+    build: Option<Build>,
 }
 
 impl Debug for FecPolicyEntry {

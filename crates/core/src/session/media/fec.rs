@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use anabranch_fec::Decoder;
 use anabranch_units::Instant;
 
-use super::MediaSession;
+use super::Media;
 use crate::fec::{FecPolicy, MediaShares, RepairPlacement};
 use crate::media::{FrameId, SYMBOL_HEAD_BYTES, SendBuffer, Symbol};
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{Assignment, PacketKind, PacketView, fastest};
+use crate::session::content::Context;
 use crate::session::sizes::Sizes;
 use crate::wire::{self, MAX_RECOVERED, RepairHead};
 
@@ -190,27 +191,27 @@ pub(super) fn write_repair(
     Some(PacketContent::Repair { frame, repair })
 }
 
-impl MediaSession {
+impl Media {
     /// Protects a frame that has just been queued to its end, if a policy is set.
-    pub(super) fn protect(&mut self, now: Instant, id: FrameId) {
-        let Some(mut sender) = self.content.fec_sender.take() else {
+    pub(super) fn protect(&mut self, ctx: &mut Context<'_>, id: FrameId) {
+        let Some(mut sender) = self.fec_sender.take() else {
             return;
         };
-        let Some(to_protect) = self.content.send_buffer.to_protect(id) else {
-            self.content.fec_sender = Some(sender);
+        let Some(to_protect) = self.send_buffer.to_protect(id) else {
+            self.fec_sender = Some(sender);
             return;
         };
-        self.refresh_views(now);
-        sender.media_shares.write_shares(now, &mut self.views);
-        let deadline = self.config.media.deadline;
-        let session = self.content.session_view(&self.paths, deadline);
+        ctx.refresh_views(self);
+        sender.media_shares.write_shares(ctx.now, ctx.views);
+        let deadline = ctx.config.media.deadline;
+        let session = self.session_view(ctx.paths, deadline);
         let policy = &mut sender.policy;
-        let protection = policy.protect(now, &to_protect, &session, &self.views);
-        self.content.fec_sender = Some(sender);
+        let protection = policy.protect(ctx.now, &to_protect, &session, ctx.views);
+        self.fec_sender = Some(sender);
         let wanted = protection.repair_count();
-        let repair_bytes = self.content.send_buffer.repair_bytes(id, &protection);
+        let repair_bytes = self.send_buffer.repair_bytes(id, &protection);
         let is_key = to_protect.importance.is_key();
-        let granted = self.content.budget.grant(now, wanted, repair_bytes, is_key);
-        self.content.send_buffer.protect(id, &protection, granted);
+        let granted = self.budget.grant(ctx.now, wanted, repair_bytes, is_key);
+        self.send_buffer.protect(id, &protection, granted);
     }
 }

@@ -2,92 +2,76 @@
 
 use anabranch_units::Instant;
 
-use super::{Media, MediaSession, Views, idle};
+use super::{Media, idle};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
+use crate::session::content::Context;
 
-impl MediaSession {
-    /// Handles a report about path `about` that has come in on path `on`. Path and controller learn
-    /// of it first. Then all forecasts are made, once, and every decision asks them.
-    pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
+impl Media {
+    /// Records a report about a path. The path and its controller learn of it first. Then all
+    /// forecasts are made, once, and every decision asks them.
+    pub(super) fn record_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
         for packet in &digest.acked {
-            self.content.on_acked(now, about, packet);
+            self.on_acked(ctx.now, about, packet);
         }
-        self.output.counters.frames_acked = self.content.send_buffer.acked_frame_count();
-        if self.config.laboratory.rules.has(SenderRule::Standstill) {
-            restart_after_standstill(now, about, &mut self.paths);
+        ctx.output.counters.frames_acked = self.send_buffer.acked_frame_count();
+        if ctx.config.laboratory.rules.has(SenderRule::Standstill) {
+            restart_after_standstill(ctx.now, about, ctx.paths);
         }
-        self.notify_controller(now, about, digest);
-        self.judge_answer(now, on, about, digest);
-        self.refresh_views(now);
-        self.follow_rates(now);
-        self.answer_losses(now, about, digest, SendReason::Lost);
-        self.rule(now).reconsider_unrepaired();
-        self.reinject(now);
-        self.admit(now, None, Views::Present);
+        self.notify_controller(ctx, about, digest);
     }
 
-    /// Handles packets of a path that its loss timer has declared lost.
-    pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        self.notify_controller(now, id, digest);
-        self.refresh_views(now);
-        self.follow_rates(now);
-        self.answer_losses(now, id, digest, SendReason::Lost);
-    }
-
-    /// Resends packets lost on `path`, with this reason, if a copy is still useful.
-    pub(super) fn on_losses(
+    /// Resends lost packets of a path, with this reason, if a copy is still useful by the present
+    /// views.
+    pub(super) fn answer_losses(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         path: PathId,
         digest: &Digest,
         reason: SendReason,
     ) {
-        if !(digest.lost.is_empty() && digest.too_large.is_empty()) {
-            self.refresh_views(now);
-            self.answer_losses(now, path, digest, reason);
-        }
-    }
-
-    /// Does the same by the present views.
-    fn answer_losses(&mut self, now: Instant, path: PathId, digest: &Digest, reason: SendReason) {
         for packet in &digest.too_large {
-            self.rule(now).on_copy_lost(path, packet, reason);
-            self.content.binding.request();
+            self.rule(ctx).on_copy_lost(path, packet, reason);
+            self.binding.request();
         }
         for packet in &digest.lost {
             let bytes = packet.bytes;
             let event = SchedulerEvent::Lost { path, bytes };
-            self.content.binding.notify(now, &event);
-            self.rule(now).on_copy_lost(path, packet, reason);
-            self.content.binding.request();
+            self.binding.notify(ctx.now, &event);
+            self.rule(ctx).on_copy_lost(path, packet, reason);
+            self.binding.request();
         }
     }
 
     /// Reports the findings to the path's controller. One that looks at other paths sees their
     /// state before it.
-    fn notify_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
-        let is_standby = self.content.standby.is_standby(&self.paths, path);
-        if idle::is_of_probe(&self.paths[path.index()], is_standby, digest) {
+    pub(super) fn notify_controller(
+        &mut self,
+        ctx: &mut Context<'_>,
+        path: PathId,
+        digest: &Digest,
+    ) {
+        let is_standby = self.standby.is_standby(ctx.paths, path);
+        if idle::is_of_probe(&ctx.paths[path.index()], is_standby, digest) {
             // Outcomes are reported in the order of packet numbers; later ones would wait for ever.
-            return self.paths[path.index()].update_loss_history(now, digest);
+            return ctx.paths[path.index()].update_loss_history(ctx.now, digest);
         }
-        let deadline = self.config.media.deadline;
-        let session = self.content.session_view(&self.paths, deadline);
-        let looks_at_paths = self.paths[path.index()].looks_at_paths(self.paths.len());
+        let deadline = ctx.config.media.deadline;
+        let session = self.session_view(ctx.paths, deadline);
+        let looks_at_paths = ctx.paths[path.index()].looks_at_paths(ctx.paths.len());
         if looks_at_paths {
-            self.refresh_views(now);
+            ctx.refresh_views(self);
         }
-        let views: &[PathView] = if looks_at_paths { &self.views } else { &[] };
-        let path = &mut self.paths[path.index()];
-        path.fade_outflow(now);
-        path.update_loss_history(now, digest);
-        path.record_outflow(now, digest);
-        path.on_feedback(now, digest, &session, views);
+        let views: &[PathView] = if looks_at_paths { ctx.views } else { &[] };
+        let path = &mut ctx.paths[path.index()];
+        path.fade_outflow(ctx.now);
+        path.update_loss_history(ctx.now, digest);
+        path.record_outflow(ctx.now, digest);
+        path.on_feedback(ctx.now, digest, &session, views);
     }
 }
 

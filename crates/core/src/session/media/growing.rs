@@ -76,9 +76,10 @@ impl MediaSession {
     /// Ends the frame that was begun, if there is one, and protects it by repairs.
     pub fn finish_frame(&mut self, now: Instant) {
         if let Some(id) = self.content.send_buffer.finish() {
-            self.content.binding.request();
-            self.protect(now, id);
-            self.admit(now, None, Views::Old);
+            let (content, mut ctx) = self.split(now);
+            content.binding.request();
+            content.protect(&mut ctx, id);
+            content.admit(&mut ctx, None, Views::Old);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::path_view::PathState;
 use crate::questions;
 use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
-use crate::session::silence::Questions;
+use crate::session::questions::Questions;
 
 /// Interval of probes on one of several idle paths. Each is also a sample of its round-trip time.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::reconsider::Rule;
-use super::{MediaSession, unanswered};
+use super::{Media, unanswered};
 use crate::forecast::Priority;
 use crate::media::{FragmentId, LastCall, SendBuffer, Verdict};
 use crate::path::Path;
@@ -11,6 +11,7 @@ use crate::path_view::{PathId, PathSet, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
+use crate::session::content::Context;
 
 impl Rule<'_> {
     /// Sends a copy of a retransmission that has just left on `path`, if it is the last chance to
@@ -87,21 +88,21 @@ impl Rule<'_> {
     }
 }
 
-impl MediaSession {
+impl Media {
     /// Answers the last calls that are due.
-    pub(super) fn answer_last_calls(&mut self, now: Instant) {
-        let next = self.content.send_buffer.next_last_call();
-        if next.is_none_or(|at| at > now) {
+    pub(super) fn answer_last_calls(&mut self, ctx: &mut Context<'_>) {
+        let next = self.send_buffer.next_last_call();
+        if next.is_none_or(|at| at > ctx.now) {
             return;
         }
-        let mut calls = core::mem::take(&mut self.content.scratch.last_calls);
+        let mut calls = core::mem::take(&mut self.scratch.last_calls);
         calls.clear();
-        self.content.send_buffer.last_calls(now, &mut calls);
+        self.send_buffer.last_calls(ctx.now, &mut calls);
         if !calls.is_empty() {
-            self.refresh_views(now);
-            self.rule(now).answer_last_calls(&calls);
+            ctx.refresh_views(self);
+            self.rule(ctx).answer_last_calls(&calls);
         }
-        self.content.scratch.last_calls = calls;
+        self.scratch.last_calls = calls;
     }
 }
 

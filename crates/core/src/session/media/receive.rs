@@ -176,7 +176,7 @@ impl Reception {
 
 impl Media {
     /// Handles a wire frame of media that has arrived on this path.
-    pub(super) fn on_frame(
+    pub(super) fn receive_frame(
         &mut self,
         now: Instant,
         path: &mut Path,

@@ -3,7 +3,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
+use super::Media;
 use super::notices::Notices;
 use crate::copies::Outlook;
 use crate::fec::Budget;
@@ -16,6 +16,7 @@ use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
 use crate::session::are_present;
 use crate::session::binding::Binding;
+use crate::session::content::Context;
 use crate::session::output::Output;
 
 /// Maximum number of copies in flight, whatever their worth. More would delay later frames by more
@@ -247,27 +248,26 @@ impl Rule<'_> {
     }
 }
 
-impl MediaSession {
-    /// Returns the rule as of now, by `self.views`.
-    pub(super) fn rule(&mut self, now: Instant) -> Rule<'_> {
-        debug_assert!(are_present(&self.views, &self.paths, now));
-        let most_copies = if self.config.laboratory.rules.has(SenderRule::SecondCopies) {
+impl Media {
+    /// Returns the rule as of now, by `ctx.views`.
+    pub(super) fn rule<'a>(&'a mut self, ctx: &'a mut Context<'_>) -> Rule<'a> {
+        debug_assert!(are_present(ctx.views, ctx.paths, ctx.now));
+        let most_copies = if ctx.config.laboratory.rules.has(SenderRule::SecondCopies) {
             MOST_COPIES
         } else {
             1
         };
-        let content = &mut self.content;
         Rule {
-            now,
-            send_buffer: &mut content.send_buffer,
-            budget: &mut content.budget,
-            notices: &mut content.notices,
-            binding: &mut content.binding,
-            output: &mut self.output,
-            paths: &self.paths,
-            views: &mut self.views,
+            now: ctx.now,
+            send_buffer: &mut self.send_buffer,
+            budget: &mut self.budget,
+            notices: &mut self.notices,
+            binding: &mut self.binding,
+            output: ctx.output,
+            paths: ctx.paths,
+            views: ctx.views,
             most_copies,
-            max_packet_bytes: self.sizes.max_packet_bytes,
+            max_packet_bytes: ctx.sizes.max_packet_bytes,
         }
     }
 }

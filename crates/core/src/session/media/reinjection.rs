@@ -7,7 +7,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::MediaSession;
+use super::Media;
 use super::reconsider::Rule;
 use crate::forecast::{Forecast, Priority};
 use crate::media::{SendBuffer, Verdict};
@@ -17,36 +17,37 @@ use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
 use crate::session::are_present;
+use crate::session::content::Context;
 
 /// Inverse of the share of the deadline that a queue at the sender takes before it is rebound.
 const LONG_WAIT: u64 = 4;
 
-impl MediaSession {
+impl Media {
     /// Checks, by the present views, the packets on paths that have slowed down or have a long
     /// queue.
-    pub(super) fn reinject(&mut self, now: Instant) {
-        debug_assert!(are_present(&self.views, &self.paths, now));
-        if self.paths.len() < 2 || self.content.binding.is_redundant() {
+    pub(super) fn reinject(&mut self, ctx: &mut Context<'_>) {
+        debug_assert!(are_present(ctx.views, ctx.paths, ctx.now));
+        if ctx.paths.len() < 2 || self.binding.is_redundant() {
             return;
         }
-        let deadline = self.config.media.deadline;
-        let rules = self.config.laboratory.rules;
-        for index in 0..self.paths.len() {
+        let deadline = ctx.config.media.deadline;
+        let rules = ctx.config.laboratory.rules;
+        for index in 0..ctx.paths.len() {
             let id = PathId(index as u8);
-            if self.paths[index].state() != PathState::Active {
+            if ctx.paths[index].state() != PathState::Active {
                 continue;
             }
-            let forecast = self.views[index].forecast;
+            let forecast = ctx.views[index].forecast;
             if forecast.is_congested && rules.has(SenderRule::CongestedCopies) {
-                self.rule(now).reinject_late_packets(id, &forecast);
+                self.rule(ctx).reinject_late_packets(id, &forecast);
             }
-            let queued_bytes = self.paths[index].queued_bytes();
+            let queued_bytes = ctx.paths[index].queued_bytes();
             let is_long = rules.has(SenderRule::Rebinding)
                 && forecast.excess_delay(queued_bytes) > deadline / LONG_WAIT;
             let spare = deadline / SPARE_LIFETIME;
-            let send_buffer = &mut self.content.send_buffer;
-            if is_long && rebind(now, id, spare, &mut self.paths, &self.views, send_buffer) {
-                self.content.binding.request();
+            let send_buffer = &mut self.send_buffer;
+            if is_long && rebind(ctx.now, id, spare, ctx.paths, ctx.views, send_buffer) {
+                self.binding.request();
             }
         }
     }

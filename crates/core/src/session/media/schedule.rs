@@ -2,13 +2,14 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Media, MediaSession, fec, unanswered};
+use super::{Media, fec, unanswered};
 use crate::fec::Budget;
 use crate::media::SendBuffer;
 use crate::path::{self, Path};
 use crate::path_view::PathView;
 use crate::scheduler::{PacketKind, PacketView, SendQueue};
 use crate::session::binding::Binding;
+use crate::session::content::Context;
 use crate::session_view::SessionView;
 
 /// Waiting packets, and what else changes when they are bound.
@@ -94,32 +95,28 @@ impl Binding {
     }
 }
 
-impl MediaSession {
+impl Media {
     /// Calls the scheduler for waiting packets.
-    pub(super) fn schedule(&mut self, now: Instant) {
-        let binding = &mut self.content.binding;
-        binding.begin(now);
+    pub(super) fn schedule(&mut self, ctx: &mut Context<'_>) {
+        let binding = &mut self.binding;
+        binding.begin(ctx.now);
         // Every acknowledgement makes a call due, but in the usual case nothing waits.
-        if !self.content.send_buffer.has_waiting() {
+        if !self.send_buffer.has_waiting() {
             binding.held_since = None;
             return;
         }
-        self.refresh_views(now);
-        let (media, paths) = (&self.config.media, &mut self.paths);
-        let content = &mut self.content;
-        content.update_standby(now, media, paths, &mut self.views);
-        let session = content.session_view(paths, media.deadline);
+        ctx.refresh_views(self);
+        self.update_standby(ctx.now, &ctx.config.media, ctx.paths, ctx.views);
+        let session = self.session_view(ctx.paths, ctx.config.media.deadline);
         let mut unbound = Unbound {
-            send_buffer: &mut content.send_buffer,
-            budget: &mut content.budget,
-            fec_sender: content.fec_sender.as_deref_mut(),
+            send_buffer: &mut self.send_buffer,
+            budget: &mut self.budget,
+            fec_sender: self.fec_sender.as_deref_mut(),
         };
-        let binding = &mut content.binding;
-        binding.bind(now, &mut unbound, &session, paths, &mut self.views);
+        self.binding
+            .bind(ctx.now, &mut unbound, &session, ctx.paths, ctx.views);
     }
-}
 
-impl Media {
     /// Returns the state of the session over these paths for policies.
     pub(super) fn session_view(&self, paths: &[Path], deadline: Duration) -> SessionView {
         let bound_bytes: u64 = paths.iter().map(Path::queued_bytes).sum();

@@ -1,4 +1,4 @@
-//! Paths that have been silent for too long to carry media, and peers that have left.
+//! Paths that have been silent for too long to carry media.
 
 use anabranch_units::Instant;
 
@@ -9,7 +9,6 @@ use crate::path_view::{PathId, PathState};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
-use crate::session::Event;
 use crate::session::content::Hooks;
 
 impl MediaSession {
@@ -29,15 +28,6 @@ impl MediaSession {
         }
     }
 
-    /// Receivers come and go. Only the end that media comes from ends a session of media.
-    pub(super) fn on_peer_left(&mut self, now: Instant) {
-        self.has_peer_left = true;
-        self.output.events.push_back(Event::PeerLeft);
-        for index in 0..self.paths.len() {
-            self.suspend_path(now, PathId(index as u8));
-        }
-    }
-
     /// Copies the packets of a suspect path to another path, if there is one.
     fn on_suspect(&mut self, now: Instant, id: PathId) {
         let lifetime = self.config.media.deadline;
@@ -47,13 +37,14 @@ impl MediaSession {
         unanswered::ask_for_life(now, &mut self.paths, &mut self.questions);
         let may_copy = self.config.laboratory.rules.has(SenderRule::SuspectCopies);
         if may_copy && Path::best_other(&self.paths, id).is_some() {
-            self.content.take_back(&mut self.paths, id);
-            self.refresh_views(now);
+            let (content, mut ctx) = self.split(now);
+            content.take_back(ctx.paths, id);
+            ctx.refresh_views(content);
             let outstanding: Vec<SentPacket> =
-                self.paths[id.index()].recovery.outstanding().collect();
+                ctx.paths[id.index()].recovery.outstanding().collect();
             for packet in &outstanding {
                 let reason = SendReason::PathSuspect;
-                self.rule(now).on_copy_lost(id, packet, reason);
+                content.rule(&mut ctx).on_copy_lost(id, packet, reason);
             }
         }
         self.on_path_changed(now, id);

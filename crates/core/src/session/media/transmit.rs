@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::mtu::write_fragment;
-use super::{Media, MediaSession, fec, probing};
+use super::{Media, fec, probing};
 use crate::config::{Config, PaddingPolicy};
 use crate::path::Path;
 use crate::path_view::PathId;
@@ -11,65 +11,61 @@ use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::sender_rules::SenderRule;
-use crate::session::content::Written;
+use crate::session::content::{Context, Written};
 use crate::session::output::Output;
-use crate::session::sizes::Sizes;
 use crate::wire;
 
-impl MediaSession {
+impl Media {
     /// Writes the next fragment or repair that is bound to a path and may leave now.
     pub(super) fn write_media(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
         // Packets that have arrived by another copy or were given up meanwhile are skipped.
         let mut has_dropped = false;
         loop {
-            let (path, content) = (&mut self.paths[id.index()], &mut self.content);
-            let Some(packet) = path.pop_bound(now) else {
-                if has_dropped && content.send_buffer.has_waiting() {
-                    content.binding.request();
+            let path = &mut ctx.paths[id.index()];
+            let Some(packet) = path.pop_bound(ctx.now) else {
+                if has_dropped && self.send_buffer.has_waiting() {
+                    self.binding.request();
                 }
                 return None;
             };
             has_dropped = true;
-            let lifetime = content.send_buffer.lifetime_of(packet.frame);
-            if path.is_too_late_for(now, &packet, lifetime) {
-                content.drop_late(now, &packet, &self.paths, &mut self.output);
+            let lifetime = self.send_buffer.lifetime_of(packet.frame);
+            if path.is_too_late_for(ctx.now, &packet, lifetime) {
+                self.drop_late(ctx.now, &packet, ctx.paths, ctx.output);
                 continue;
             }
-            let sizes = &self.sizes;
-            let send_buffer = &mut content.send_buffer;
+            let sizes = ctx.sizes;
+            let send_buffer = &mut self.send_buffer;
             if packet.kind() == PacketKind::Repair {
-                let heads = &mut content.scratch.symbol_heads;
+                let heads = &mut self.scratch.symbol_heads;
                 match fec::write_repair(&packet, path, send_buffer, sizes, heads, buf) {
                     None => continue,
-                    Some(content) => return Some((content, SendReason::Repair)),
+                    Some(repair) => return Some((repair, SendReason::Repair)),
                 }
             }
             let Some(written) = write_fragment(&packet, path, send_buffer, sizes, buf) else {
                 continue;
             };
             let reason = send_buffer.reason_of(&packet);
-            content.on_fragment_left(now, path, &packet, reason);
+            self.on_fragment_left(ctx.now, path, &packet, reason);
             if packet.kind() == PacketKind::Retransmission {
                 let payload_bytes = packet.bytes.saturating_sub(sizes.header_bytes);
-                content
-                    .budget
-                    .on_retransmission(now, u64::from(payload_bytes));
-                if self.config.laboratory.rules.has(SenderRule::LastTries) {
-                    self.refresh_views(now);
-                    self.rule(now).try_last(id, &packet);
+                self.budget
+                    .on_retransmission(ctx.now, u64::from(payload_bytes));
+                if ctx.config.laboratory.rules.has(SenderRule::LastTries) {
+                    ctx.refresh_views(self);
+                    self.rule(ctx).try_last(id, &packet);
                 }
             }
             return Some((written, reason));
         }
     }
-}
 
-impl Media {
     /// Returns whether a quick check finds nothing to send. This is true for about half of the
     /// calls.
     #[inline]
@@ -131,25 +127,24 @@ impl Media {
     /// Writes padding to a path if it is due.
     pub(super) fn write_padding(
         &self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         id: PathId,
-        (config, sizes): (&Config, &Sizes),
-        paths: &mut [Path],
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let path = &mut paths[id.index()];
+        let config = ctx.config;
+        let path = &mut ctx.paths[id.index()];
         // A greedy session always has something to send.
         path.is_window_limited |=
             self.has_sent_media && config.padding == PaddingPolicy::Always && !path.has_window();
-        self.padding_due_at(id, config, paths)
-            .filter(|due_at| *due_at <= now)?;
+        self.padding_due_at(id, config, ctx.paths)
+            .filter(|due_at| *due_at <= ctx.now)?;
         let wanted_bytes = config
             .laboratory
             .padding_bytes
             .unwrap_or(config.fragment_bytes);
-        let path = &mut paths[id.index()];
+        let path = &mut ctx.paths[id.index()];
         let padding_bytes = match path.recovery.mtu() {
-            Some(mtu) => wanted_bytes.min(sizes.fragment_bytes_in(mtu.carried())),
+            Some(mtu) => wanted_bytes.min(ctx.sizes.fragment_bytes_in(mtu.carried())),
             None => wanted_bytes,
         };
         path.write_tracked_header(buf);
@@ -177,8 +172,8 @@ impl Media {
         self.probing.padding_due_at(&need, id)
     }
 
-    /// Handles the departure of a packet on this path.
-    pub(super) fn on_packet_sent(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
+    /// Records the departure of a packet on this path.
+    pub(super) fn record_departure(&mut self, now: Instant, path: &mut Path, packet: &SentPacket) {
         let is_padding = packet.content == PacketContent::Padding;
         path.is_padded = !path.control().padding_rate.is_zero() && (path.is_padded || is_padding);
         if !packet.content.is_probe() {

@@ -11,7 +11,7 @@ use crate::path::Path;
 use crate::path_view::PathState;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
-use crate::session::silence::Questions;
+use crate::session::questions::Questions;
 
 /// Returns whether an answer is missing, and no path has shown since it was due that it lives.
 fn is_unanswered(paths: &[Path], now: Instant) -> bool {

@@ -2,105 +2,107 @@
 
 use anabranch_units::Instant;
 
-use super::{Stream, StreamSession};
+use super::Stream;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;
+use crate::session::content::Context;
 use crate::stream::{Copy, DuplicateAck};
 use crate::wire;
 
-impl StreamSession {
+impl Stream {
     /// Handles an acknowledgement of all data below an offset, whose low 32 bits it carries.
     pub(super) fn on_stream_ack(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         on: PathId,
         offset: u32,
         window: u64,
         is_prompted: bool,
     ) {
-        let stream = &mut self.content;
-        let acked_offset = stream.send.acked_offset();
+        let acked_offset = self.send.acked_offset();
         let offset = wire::expand(offset, acked_offset);
-        stream.send.on_window(offset.saturating_add(window));
-        let mut settled = core::mem::take(&mut stream.settled);
-        let is_cumulative = self.config.has_cumulative_acks();
-        let paths = &self.paths;
+        self.send.on_window(offset.saturating_add(window));
+        let mut settled = core::mem::take(&mut self.settled);
+        let is_cumulative = ctx.config.has_cumulative_acks();
+        let paths = &*ctx.paths;
         let in_flight = |on: PathId, number| paths[on.index()].recovery.sent_packet(number);
-        if stream
-            .send
-            .on_cumulative_ack(offset, in_flight, &mut settled)
-        {
+        if self.send.on_cumulative_ack(offset, in_flight, &mut settled) {
             if !is_cumulative {
                 // Reports name packets: only one whose report got lost is settled by the offset.
                 settled.retain(|copy| {
-                    let recovery = &self.paths[copy.on.index()].recovery;
+                    let recovery = &ctx.paths[copy.on.index()].recovery;
                     recovery.is_passed_over(copy.packet.packet_number)
                 });
             }
             settled.sort_unstable_by_key(|copy| (copy.on, copy.packet.packet_number));
             if is_cumulative {
-                self.on_stream_advance(now, on, offset, &settled);
+                self.on_stream_advance(ctx, on, offset, &settled);
             } else {
                 for settled in settled.chunk_by(|one, other| one.on == other.on) {
-                    self.on_stream_advance(now, settled[0].on, offset, settled);
+                    self.on_stream_advance(ctx, settled[0].on, offset, settled);
                 }
             }
         } else if is_cumulative && is_prompted && offset == acked_offset {
-            self.on_duplicate_ack(now, on);
+            self.on_duplicate_ack(ctx, on);
         }
         settled.clear();
-        let stream = &mut self.content;
-        stream.settled = settled;
-        stream.request_scheduling();
-        if stream.send.take_writable() {
-            self.output.events.push_back(Event::StreamWritable);
+        self.settled = settled;
+        self.request_scheduling();
+        if self.send.take_writable() {
+            ctx.output.events.push_back(Event::StreamWritable);
         }
-        stream.watch_window(now, &self.sizes, &self.paths);
+        self.watch_window(ctx.now, ctx.sizes, ctx.paths);
     }
 
     /// Handles packets of a path that the offset settles.
-    fn on_stream_advance(&mut self, now: Instant, on: PathId, offset: u64, settled: &[Copy]) {
-        let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
-        let own = &mut stream.paths[on.index()];
-        let is_cumulative = self.config.has_cumulative_acks();
+    fn on_stream_advance(
+        &mut self,
+        ctx: &mut Context<'_>,
+        on: PathId,
+        offset: u64,
+        settled: &[Copy],
+    ) {
+        let path = &mut ctx.paths[on.index()];
+        let own = &mut self.paths[on.index()];
+        let is_cumulative = ctx.config.has_cumulative_acks();
         let sample = is_cumulative
-            .then(|| own.duplicate_acks.on_advance(now, offset))
+            .then(|| own.duplicate_acks.on_advance(ctx.now, offset))
             .flatten();
         // Like Vegas, which keeps the time of each segment, except for segments that may be taken
         // for others.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
         let settled = settled.iter().map(|copy| copy.packet);
-        let mut digest = self.scratch.digest.take().unwrap_or_default();
+        let mut digest = ctx.digest.take().unwrap_or_default();
         if path
             .recovery
-            .on_cumulative_ack(now, settled, sample, is_timed, &mut digest)
+            .on_cumulative_ack(ctx.now, settled, sample, is_timed, &mut digest)
         {
             path.recovery.set_departed_bytes(0);
             path.set_loss_window(None);
             if let Some(sample) = sample {
-                own.timer.on_tick_sample(now, sample);
+                own.timer.on_tick_sample(ctx.now, sample);
             }
             let is_outstanding = path.recovery.outstanding_bytes() > 0;
-            own.timer.on_progress(now, is_outstanding);
+            own.timer.on_progress(ctx.now, is_outstanding);
             path.counters.acked_packets += digest.acked.len() as u64;
-            self.notify_controller(now, on, &digest);
+            self.notify_controller(ctx, on, &digest);
         }
-        self.scratch.digest = Some(digest);
+        *ctx.digest = Some(digest);
     }
 
-    fn on_duplicate_ack(&mut self, now: Instant, on: PathId) {
-        let segment_bytes = u64::from(self.sizes.max_packet_bytes);
-        let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
-        let own = &mut stream.paths[on.index()];
+    fn on_duplicate_ack(&mut self, ctx: &mut Context<'_>, on: PathId) {
+        let segment_bytes = u64::from(ctx.sizes.max_packet_bytes);
+        let path = &mut ctx.paths[on.index()];
+        let own = &mut self.paths[on.index()];
         let outstanding_bytes = path.recovery.outstanding_bytes();
         if outstanding_bytes == 0 {
             return;
         }
-        let verdict = own.duplicate_acks.on_duplicate(stream.send.next_offset());
+        let verdict = own.duplicate_acks.on_duplicate(self.send.next_offset());
         let departed_segments = own.duplicate_acks.departed_segments();
         path.recovery
             .set_departed_bytes(departed_segments * segment_bytes);
@@ -108,106 +110,100 @@ impl StreamSession {
             return;
         }
         let flight_size = own.duplicate_acks.flight_size(outstanding_bytes);
-        let Some(first) = stream.send.first_unacked() else {
+        let Some(first) = self.send.first_unacked() else {
             return;
         };
         own.is_urgent = true;
-        own.timer.restart(now);
-        let mut digest = self.scratch.digest.take().unwrap_or_default();
-        if path.recovery.declare_lost(now, first, &mut digest) {
+        own.timer.restart(ctx.now);
+        let mut digest = ctx.digest.take().unwrap_or_default();
+        if path.recovery.declare_lost(ctx.now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
-            self.notify_controller(now, on, &digest);
-            self.content.on_losses(now, on, &digest, SendReason::Lost);
+            self.notify_controller(ctx, on, &digest);
+            self.resend(ctx.now, on, &digest, SendReason::Lost);
         }
-        self.scratch.digest = Some(digest);
+        *ctx.digest = Some(digest);
     }
 
-    /// Handles a report about path `about` that has come in on path `on`.
-    pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
+    /// Records a report about a path, and passes it to the path's controller.
+    pub(super) fn record_report(&mut self, ctx: &mut Context<'_>, about: PathId, digest: &Digest) {
         for acked in &digest.acked {
             let PacketContent::Segment { offset } = acked.sent.content else {
                 continue;
             };
-            self.content.send.on_packet_acked(offset, about);
+            self.send.on_packet_acked(offset, about);
             let event = SchedulerEvent::Acked {
                 path: about,
                 bytes: acked.sent.bytes,
             };
-            self.content.notify_scheduler(now, &event);
+            self.notify_scheduler(ctx.now, &event);
         }
-        let (path, prior_bytes) = (&self.paths[about.index()], digest.prior_bytes_in_flight);
-        self.content
-            .record_open_window(now, path, prior_bytes, self.sizes.max_packet_bytes);
-        self.notify_controller(now, about, digest);
-        self.judge_answer(now, on, about, digest);
-        self.content.on_losses(now, about, digest, SendReason::Lost);
-        self.on_stream_feedback(now, about, digest);
+        let (path, prior_bytes) = (&ctx.paths[about.index()], digest.prior_bytes_in_flight);
+        self.record_open_window(ctx.now, path, prior_bytes, ctx.sizes.max_packet_bytes);
+        self.notify_controller(ctx, about, digest);
     }
 
-    /// Handles packets that are declared lost, since no report listed them.
-    pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        self.notify_controller(now, id, digest);
-        self.content.on_losses(now, id, digest, SendReason::Lost);
-        self.on_stream_feedback(now, id, digest);
-    }
-
-    fn notify_controller(&mut self, now: Instant, id: PathId, digest: &Digest) {
+    pub(super) fn notify_controller(&mut self, ctx: &mut Context<'_>, id: PathId, digest: &Digest) {
         if digest.acked.is_empty() && digest.lost.is_empty() {
             return;
         }
-        self.content.request_scheduling();
+        self.request_scheduling();
         let is_probe = |acked: &AckedPacket| acked.sent.content.is_probe();
-        let is_active = self.paths[id.index()].state() == PathState::Active;
+        let is_active = ctx.paths[id.index()].state() == PathState::Active;
         if is_active && digest.lost.is_empty() && digest.acked.iter().all(is_probe) {
             // A packet this small is no sample of the path's rate.
             return;
         }
-        let deadline = self.config.media.deadline;
-        let session = self.content.session_view(&self.paths, deadline);
-        let is_one_of_several = self.content.queue.is_some();
-        let path_count = self.paths.len();
-        let path = &mut self.paths[id.index()];
+        let deadline = ctx.config.media.deadline;
+        let session = self.session_view(ctx.paths, deadline);
+        let is_one_of_several = self.queue.is_some();
+        let path_count = ctx.paths.len();
+        let path = &mut ctx.paths[id.index()];
         let looks_at_paths = path.looks_at_paths(path_count);
         if looks_at_paths && is_one_of_several {
-            path.fade_outflow(now);
-            self.refresh_views(now);
+            path.fade_outflow(ctx.now);
+            ctx.refresh_views(self);
         }
-        let path = &mut self.paths[id.index()];
+        let path = &mut ctx.paths[id.index()];
         if is_one_of_several {
-            path.record_outflow(now, digest);
+            path.record_outflow(ctx.now, digest);
         }
         if !looks_at_paths {
-            path.on_feedback(now, digest, &session, &[]);
+            path.on_feedback(ctx.now, digest, &session, &[]);
         } else if is_one_of_several {
-            path.on_feedback(now, digest, &session, &self.views);
+            path.on_feedback(ctx.now, digest, &session, ctx.views);
         } else {
-            let views = [path.view(u64::from(self.sizes.max_packet_bytes), now)];
-            path.on_feedback(now, digest, &session, &views);
+            let views = [path.view(u64::from(ctx.sizes.max_packet_bytes), ctx.now)];
+            path.on_feedback(ctx.now, digest, &session, &views);
         }
     }
 
     /// Handles a digested report.
-    pub(super) fn on_stream_feedback(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        let stream = &mut self.content;
-        let own = &mut stream.paths[id.index()];
+    pub(super) fn on_stream_feedback(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: PathId,
+        digest: &Digest,
+    ) {
+        let own = &mut self.paths[id.index()];
         if !digest.acked.is_empty() {
-            self.paths[id.index()].set_loss_window(None);
+            ctx.paths[id.index()].set_loss_window(None);
         }
-        let recovery = &self.paths[id.index()].recovery;
+        let recovery = &ctx.paths[id.index()].recovery;
         if let Some(newest) = digest.acked.last() {
             own.probe.on_settled(newest.sent.packet_number);
             if newest.rtt.is_some() {
-                let unmeasured = stream.config.delayed_ack;
+                let unmeasured = self.config.delayed_ack;
                 own.timer.on_sample(recovery.rtt(), unmeasured);
             }
-            own.timer.on_progress(now, recovery.outstanding_bytes() > 0);
+            own.timer
+                .on_progress(ctx.now, recovery.outstanding_bytes() > 0);
         }
         if let Some(newest) = digest.lost.last() {
             own.probe.on_settled(newest.packet_number);
             own.is_urgent |= digest.is_recovery_begun;
         }
-        let delayed_ack = stream.config.delayed_ack;
-        own.schedule_probe(now, recovery, self.sizes.max_packet_bytes, delayed_ack);
+        let delayed_ack = self.config.delayed_ack;
+        own.schedule_probe(ctx.now, recovery, ctx.sizes.max_packet_bytes, delayed_ack);
     }
 }
 
@@ -220,13 +216,7 @@ impl Stream {
     }
 
     /// Queues lost segments for retransmission.
-    pub(super) fn on_losses(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        digest: &Digest,
-        reason: SendReason,
-    ) {
+    pub(super) fn resend(&mut self, now: Instant, id: PathId, digest: &Digest, reason: SendReason) {
         for packet in digest.too_large.iter().chain(&digest.lost) {
             let PacketContent::Segment { offset } = packet.content else {
                 continue;

@@ -7,7 +7,7 @@ use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::reinjection::Reinjection;
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
-use crate::session::silence::Questions;
+use crate::session::questions::Questions;
 
 /// Number of packets on each path before one has answered: the initial window of RFC 6928.
 const DUPLICATED_PACKETS: u64 = 10;

@@ -1,11 +1,9 @@
 //! Packets no larger than their paths carry: cutting segments, and again, and probing.
 
-use anabranch_units::Instant;
-
-use super::{Stream, StreamSession};
+use super::Stream;
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::session::content::Written;
+use crate::session::content::{Context, Written};
 use crate::session::sizes::Sizes;
 use crate::stream::Chunk;
 
@@ -34,21 +32,19 @@ impl Stream {
         self.request_scheduling();
         self.send.cut_again(&chunk, first_bytes)
     }
-}
 
-impl StreamSession {
     /// Writes a probe for a larger MTU, if it is time and something else is about to leave.
     pub(super) fn write_due_mtu_probe(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let path = &self.paths[id.index()];
-        path.mtu_probe_at().filter(|at| *at <= now)?;
-        let due_at = self.content.segment_due_at(id, &self.sizes, &self.paths);
-        let is_segment_next = due_at.is_some_and(|at| at <= now);
-        let path = &mut self.paths[id.index()];
-        path.write_due_mtu_probe(now, |_| is_segment_next, self.sizes.overhead_bytes, buf)
+        let path = &ctx.paths[id.index()];
+        path.mtu_probe_at().filter(|at| *at <= ctx.now)?;
+        let due_at = self.segment_due_at(id, ctx.sizes, ctx.paths);
+        let is_segment_next = due_at.is_some_and(|at| at <= ctx.now);
+        let path = &mut ctx.paths[id.index()];
+        path.write_due_mtu_probe(ctx.now, |_| is_segment_next, ctx.sizes.overhead_bytes, buf)
     }
 }

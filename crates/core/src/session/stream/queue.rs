@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Importance, Instant};
+use anabranch_units::Importance;
 
 use super::mtu::segment_bytes;
 use super::schedule::{SegmentQueue, has_room};
@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::{Assignment, PacketView};
 use crate::send_reason::SendReason;
-use crate::session::sizes::Sizes;
+use crate::session::content::Context;
 use crate::stream::{Chunk, SendStream, Waiting};
 use crate::wire;
 
@@ -23,21 +23,15 @@ const MAX_BOUND_BYTES: u64 = 64 << 10;
 
 impl SegmentQueue {
     /// Cuts as many segments as may be bound now.
-    pub(super) fn cut_segments(
-        &mut self,
-        now: Instant,
-        (config, sizes): (&Config, &Sizes),
-        send: &mut SendStream,
-        paths: &[Path],
-    ) {
-        let queued_bytes = paths.iter().map(Path::queued_bytes);
+    pub(super) fn cut_segments(&mut self, ctx: &Context<'_>, send: &mut SendStream) {
+        let queued_bytes = ctx.paths.iter().map(Path::queued_bytes);
         let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
         if bytes >= MAX_BOUND_BYTES {
             return;
         }
-        let max_bytes = segment_bytes(sizes, paths);
+        let max_bytes = segment_bytes(ctx.sizes, ctx.paths);
         let is_known = self.version == Some(send.waiting_version());
-        let mut is_short_wanted = bytes == 0 && has_room(now, sizes, paths);
+        let mut is_short_wanted = bytes == 0 && has_room(ctx.now, ctx.sizes, ctx.paths);
         while bytes < MAX_BOUND_BYTES
             && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
         {
@@ -45,8 +39,8 @@ impl SegmentQueue {
             is_short_wanted = false;
             if is_known {
                 // New segments are the last.
-                let view = packet_view(config, &chunk, PathSet::EMPTY);
-                self.views.push_back(view);
+                self.views
+                    .push_back(packet_view(ctx.config, &chunk, PathSet::EMPTY));
             }
         }
         if is_known {

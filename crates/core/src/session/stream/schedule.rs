@@ -6,12 +6,13 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::mtu::segment_bytes;
 use super::placement::Placement;
-use super::{Stream, StreamSession, answers};
+use super::{Stream, answers};
 use crate::config::Config;
 use crate::path::{self, Path};
 use crate::reinjection::{Occasion, Reinjection};
 use crate::scheduler::{Assignment, PacketView, SchedulerEvent, SendQueue};
 use crate::session::binding::Binding;
+use crate::session::content::Context;
 use crate::session::sizes::Sizes;
 use crate::session_view::SessionView;
 
@@ -55,7 +56,12 @@ impl Stream {
 
     /// Handles a packet that has left a path, which takes the next at once if its pacer lets bursts
     /// through. Waiting segments are held, and without a pacer there is no more room than before.
-    pub(super) fn on_packet_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
+    pub(super) fn notify_departure(
+        &mut self,
+        now: Instant,
+        event: &SchedulerEvent,
+        is_paced: bool,
+    ) {
         if let Some(queue) = &mut self.queue {
             queue.binding.notify(now, event);
             if is_paced || !self.send.has_waiting() {
@@ -70,83 +76,85 @@ impl Stream {
             queue.binding.request();
         }
     }
-}
 
-impl StreamSession {
     /// Prepares the binding to several paths after a path has been added.
-    pub(super) fn bind_to_several(&mut self, now: Instant) {
-        if self.paths.len() == 2 && self.content.queue.is_none() {
-            let queue = SegmentQueue::new(&self.config, now);
-            self.content.queue = Some(Box::new(queue));
+    pub(super) fn bind_to_several(&mut self, ctx: &mut Context<'_>) {
+        if ctx.paths.len() == 2 && self.queue.is_none() {
+            let queue = SegmentQueue::new(ctx.config, ctx.now);
+            self.queue = Some(Box::new(queue));
         }
-        if let Some(queue) = &mut self.content.queue {
-            queue.open_since.resize(self.paths.len(), now);
-            answers::ask_unknown_paths(&mut self.paths, &mut self.questions);
+        if let Some(queue) = &mut self.queue {
+            queue.open_since.resize(ctx.paths.len(), ctx.now);
+            answers::ask_unknown_paths(ctx.paths, ctx.questions);
         }
     }
 
-    fn placement(&mut self, now: Instant) -> Placement<'_> {
+    fn placement<'a>(&'a mut self, ctx: &'a mut Context<'_>) -> Placement<'a> {
         Placement {
-            now,
-            config: &self.config,
-            sizes: &self.sizes,
-            paths: &mut self.paths,
-            views: &mut self.views,
-            stream: &mut self.content,
+            now: ctx.now,
+            config: ctx.config,
+            sizes: ctx.sizes,
+            paths: ctx.paths,
+            views: ctx.views,
+            stream: self,
         }
     }
 
     /// Calls the scheduler for waiting segments; without any, segments in flight may be copied.
-    pub(super) fn bind_segments(&mut self, now: Instant) {
-        let Some(mut queue) = self.content.queue.take() else {
+    pub(super) fn bind_segments(&mut self, ctx: &mut Context<'_>) {
+        let Some(mut queue) = self.queue.take() else {
             return;
         };
-        queue.binding.begin(now);
-        let send = &self.content.send;
-        let max_bytes = || segment_bytes(&self.sizes, &self.paths);
+        queue.binding.begin(ctx.now);
+        let send = &self.send;
+        let max_bytes = || segment_bytes(ctx.sizes, ctx.paths);
         if send.has_waiting() || send.next_new(max_bytes()).is_some() {
-            self.bind_next_segments(now, &mut queue);
-        } else if send.has_in_flight() && has_room(now, &self.sizes, &self.paths) {
-            self.refresh_views(now);
-            self.placement(now).reinject();
+            self.bind_next_segments(ctx, &mut queue);
+        } else if send.has_in_flight() && has_room(ctx.now, ctx.sizes, ctx.paths) {
+            ctx.refresh_views(self);
+            self.placement(ctx).reinject();
         }
-        if !self.content.send.has_waiting() {
+        if !self.send.has_waiting() {
             queue.binding.held_since = None;
         }
-        self.content.queue = Some(queue);
+        self.queue = Some(queue);
     }
 
-    fn bind_next_segments(&mut self, now: Instant, queue: &mut SegmentQueue) {
-        let reinjector = self.content.reinjector.as_ref();
+    fn bind_next_segments(&mut self, ctx: &mut Context<'_>, queue: &mut SegmentQueue) {
+        let reinjector = self.reinjector.as_ref();
         let has_copies_first = reinjector.is_some_and(|it| it.precedes_new_segments());
         // Over paced paths nothing has room after each packet, until the next pacer is ready.
         let is_unschedulable = queue.binding.scheduler.needs_room()
             && !has_copies_first
-            && !has_room(now, &self.sizes, &self.paths)
-            && self
+            && !has_room(ctx.now, ctx.sizes, ctx.paths)
+            && ctx
                 .paths
                 .iter()
                 .all(|path| path.recovery.bytes_in_flight() > 0);
         if !is_unschedulable {
-            self.refresh_views(now);
+            ctx.refresh_views(self);
         }
         if has_copies_first {
-            self.placement(now).ask_reinjector(Occasion::NewSegments);
+            self.placement(ctx).ask_reinjector(Occasion::NewSegments);
         }
-        let sizes = (&*self.config, &self.sizes);
-        queue.cut_segments(now, sizes, &mut self.content.send, &self.paths);
-        let has_moves = self.config.stream.reinjection == Reinjection::Tail;
-        if has_moves && !self.content.send.has_waiting() {
-            if !is_unschedulable && self.placement(now).rebind_later_ones() {
+        queue.cut_segments(ctx, &mut self.send);
+        let has_moves = ctx.config.stream.reinjection == Reinjection::Tail;
+        if has_moves && !self.send.has_waiting() {
+            if !is_unschedulable && self.placement(ctx).rebind_later_ones() {
                 queue.binding.request();
             }
         } else {
-            self.bind_waiting(now, queue, is_unschedulable);
+            self.bind_waiting(ctx, queue, is_unschedulable);
         }
     }
 
-    fn bind_waiting(&mut self, now: Instant, queue: &mut SegmentQueue, is_unschedulable: bool) {
-        queue.list_waiting(&self.config, &self.content.send, &self.paths);
+    fn bind_waiting(
+        &mut self,
+        ctx: &mut Context<'_>,
+        queue: &mut SegmentQueue,
+        is_unschedulable: bool,
+    ) {
+        queue.list_waiting(ctx.config, &self.send, ctx.paths);
         let SegmentQueue {
             binding,
             open_since,
@@ -156,18 +164,18 @@ impl StreamSession {
         let offered: &[PacketView] = views.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
-            record_limits(&mut self.paths, offered);
+            record_limits(ctx.paths, offered);
             if !is_unschedulable {
-                let deadline = self.config.media.deadline;
-                let session = self.content.session_view(&self.paths, deadline);
+                let deadline = ctx.config.media.deadline;
+                let session = self.session_view(ctx.paths, deadline);
                 let queue = SendQueue::new(offered);
                 binding
                     .scheduler
-                    .schedule(now, &queue, &session, &self.views, &mut assignments);
+                    .schedule(ctx.now, &queue, &session, ctx.views, &mut assignments);
             }
         }
-        self.bind_all(now, binding.held_since, open_since, offered, &assignments);
-        binding.held_since.get_or_insert(now);
+        self.bind_all(ctx, binding.held_since, open_since, offered, &assignments);
+        binding.held_since.get_or_insert(ctx.now);
         if !assignments.is_empty() {
             // Bound packets may make room for more.
             binding.request();
@@ -178,14 +186,14 @@ impl StreamSession {
             for assignment in assignments.iter().rev() {
                 views.remove(assignment.index);
             }
-            *version = Some(self.content.send.waiting_version());
+            *version = Some(self.send.waiting_version());
         }
         binding.assignments = assignments;
     }
 
     fn bind_all(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         held_since: Option<Instant>,
         open_since: &[Instant],
         queue: &[PacketView],
@@ -195,14 +203,14 @@ impl StreamSession {
             let packet = &queue[assignment.index];
             let reason = assignment.reason(packet);
             for id in assignment.paths.iter() {
-                let path = &mut self.paths[id.index()];
-                if !path.has_bound() && !path.is_woken_late(now, held_since) {
-                    path.leave_idleness_since(now, open_since[id.index()]);
+                let path = &mut ctx.paths[id.index()];
+                if !path.has_bound() && !path.is_woken_late(ctx.now, held_since) {
+                    path.leave_idleness_since(ctx.now, open_since[id.index()]);
                 }
                 path.bind_next(PacketView { reason, ..*packet });
-                self.content.send.on_bound(packet.frame.0);
+                self.send.on_bound(packet.frame.0);
             }
-            self.placement(now).race(packet, assignment.paths);
+            self.placement(ctx).race(packet, assignment.paths);
         }
     }
 }

@@ -3,13 +3,13 @@
 use anabranch_units::{Duration, Instant};
 
 use super::mtu::segment_bytes;
-use super::{Stream, StreamPath, StreamSession};
+use super::{Stream, StreamPath};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::session::Event;
-use crate::session::content::Written;
+use crate::session::content::{Context, Written};
 use crate::session::sizes::Sizes;
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
@@ -94,42 +94,39 @@ impl Stream {
             self.request_scheduling();
         }
     }
-}
 
-impl StreamSession {
     pub(super) fn write_next_segment(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        self.content.drop_settled(&mut self.paths[id.index()]);
-        let chunk = self.content.next_chunk(id, &self.sizes, &self.paths)?;
-        let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
-        let has_window = own.has_window_for(&chunk, path, self.sizes.overhead_bytes);
-        let path = &mut self.paths[id.index()];
+        self.drop_settled(&mut ctx.paths[id.index()]);
+        let chunk = self.next_chunk(id, ctx.sizes, ctx.paths)?;
+        let (path, own) = (&ctx.paths[id.index()], &self.paths[id.index()]);
+        let has_window = own.has_window_for(&chunk, path, ctx.sizes.overhead_bytes);
+        let path = &mut ctx.paths[id.index()];
         if !has_window {
             path.is_window_limited = true;
             return None;
         }
-        if path.ready_at() > now {
+        if path.ready_at() > ctx.now {
             return None;
         }
         if let Some(packet) = path.pop_first_bound() {
-            self.content.send.on_unbound(packet.frame.0, packet.reason);
+            self.send.on_unbound(packet.frame.0, packet.reason);
         }
-        let chunk = self.content.fit(chunk, path, &self.sizes);
+        let chunk = self.fit(chunk, path, ctx.sizes);
         path.write_tracked_header(buf);
         let header = SegmentHeader {
             offset: chunk.offset as u32,
             is_last: chunk.is_last,
-            wants_packet_feedback: !self.config.has_cumulative_acks(),
+            wants_packet_feedback: !ctx.config.has_cumulative_acks(),
             edges: chunk.edges,
         };
         wire::write_segment(header, buf);
-        let stream = &mut self.content;
-        stream.send.append_payload(&chunk, buf);
-        stream.sending = Some(chunk);
+        self.send.append_payload(&chunk, buf);
+        self.sending = Some(chunk);
         let content = PacketContent::Segment {
             offset: chunk.offset,
         };
@@ -137,97 +134,99 @@ impl StreamSession {
     }
 
     /// Handles the departure in `packet` of the segment that was written.
-    pub(super) fn on_segment_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
-        let stream = &mut self.content;
-        let Some(chunk) = stream.sending.take() else {
+    pub(super) fn on_segment_sent(
+        &mut self,
+        ctx: &mut Context<'_>,
+        id: PathId,
+        packet: &SentPacket,
+    ) {
+        let Some(chunk) = self.sending.take() else {
             return;
         };
-        let path = &mut self.paths[id.index()];
-        let own = &mut stream.paths[id.index()];
+        let path = &mut ctx.paths[id.index()];
+        let own = &mut self.paths[id.index()];
         if chunk.is_new() {
-            stream.copies.earn(u64::from(packet.bytes));
+            self.copies.earn(u64::from(packet.bytes));
         } else {
             own.is_urgent = false;
             own.newest_resent = Some(packet.packet_number);
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
-        if self.config.has_cumulative_acks() {
+        if ctx.config.has_cumulative_acks() {
             own.duplicate_acks
-                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
+                .on_sent(ctx.now, chunk.end(), packet.bytes, chunk.is_new());
         }
-        own.timer.start(now);
-        stream.send.on_sent(&chunk, id, packet.packet_number);
+        own.timer.start(ctx.now);
+        self.send.on_sent(&chunk, id, packet.packet_number);
         let event = SchedulerEvent::Sent {
             path: id,
             bytes: packet.bytes,
             queued_bytes: path.queued_bytes(),
         };
-        stream.on_packet_sent(now, &event, path.control().pacing_rate.is_some());
-        let own = &mut stream.paths[id.index()];
-        if stream.send.take_writable() {
-            self.output.events.push_back(Event::StreamWritable);
+        self.notify_departure(ctx.now, &event, path.control().pacing_rate.is_some());
+        let own = &mut self.paths[id.index()];
+        if self.send.take_writable() {
+            ctx.output.events.push_back(Event::StreamWritable);
         }
         if own.probe.is_wanted() {
-            own.probe.on_sent(now, packet.packet_number);
-            own.timer.restart(now);
+            own.probe.on_sent(ctx.now, packet.packet_number);
+            own.timer.restart(ctx.now);
         } else {
-            let recovery = &self.paths[id.index()].recovery;
+            let recovery = &ctx.paths[id.index()].recovery;
             own.schedule_probe(
-                now,
+                ctx.now,
                 recovery,
-                self.sizes.max_packet_bytes,
-                stream.config.delayed_ack,
+                ctx.sizes.max_packet_bytes,
+                self.config.delayed_ack,
             );
         }
-        stream.watch_window(now, &self.sizes, &self.paths);
+        self.watch_window(ctx.now, ctx.sizes, ctx.paths);
     }
 
-    /// Handles a received segment.
+    /// Handles a received segment. Returns false if the peer violates the protocol by it.
     pub(super) fn on_segment(
         &mut self,
-        now: Instant,
+        ctx: &mut Context<'_>,
         on: PathId,
         header: SegmentHeader,
         payload: &[u8],
-    ) {
-        let path = &mut self.paths[on.index()];
-        let stream = &mut self.content;
-        let before = stream.receive.readable_bytes();
-        let offset = wire::expand(header.offset, stream.receive.expected());
-        stream.is_packet_feedback_wanted = header.wants_packet_feedback;
+    ) -> bool {
+        let path = &mut ctx.paths[on.index()];
+        let before = self.receive.readable_bytes();
+        let offset = wire::expand(header.offset, self.receive.expected());
+        self.is_packet_feedback_wanted = header.wants_packet_feedback;
         let (is_last, edges) = (header.is_last, header.edges);
-        let received = stream.receive.insert_part(offset, payload, is_last, edges);
+        let received = self.receive.insert_part(offset, payload, is_last, edges);
         if received == Received::Forbidden {
-            self.output.counters.malformed_datagrams += 1;
-            return self.end(Event::PeerLies);
+            ctx.output.counters.malformed_datagrams += 1;
+            return false;
         }
         path.counters.received_media_packets += 1;
         path.counters.received_media_bytes += payload.len() as u64;
-        let is_in_order = match self.content.queue {
+        let is_in_order = match self.queue {
             // Missing segments may be on their way by another path.
             Some(_) => path.arrivals.is_in_order() && !header.is_last,
             None => received == Received::InOrder,
         };
-        let stream = &mut self.content;
-        let is_quick = path.arrivals.expected() <= u64::from(stream.config.quick_acks);
+        let is_quick = path.arrivals.expected() <= u64::from(self.config.quick_acks);
         let delay = if is_in_order && !is_quick {
-            stream.config.delayed_ack
+            self.config.delayed_ack
         } else {
             Duration::ZERO
         };
         path.arrivals
-            .on_segment(now, delay, stream.config.ack_every);
-        let arrived = stream.receive.readable_bytes() - before;
-        self.output.counters.stream_bytes_received += arrived as u64;
-        let has_data = arrived > 0 || stream.receive.has_message();
-        if has_data && !core::mem::replace(&mut stream.is_readable_reported, true) {
-            self.output.events.push_back(Event::StreamReadable);
+            .on_segment(ctx.now, delay, self.config.ack_every);
+        let arrived = self.receive.readable_bytes() - before;
+        ctx.output.counters.stream_bytes_received += arrived as u64;
+        let has_data = arrived > 0 || self.receive.has_message();
+        if has_data && !core::mem::replace(&mut self.is_readable_reported, true) {
+            ctx.output.events.push_back(Event::StreamReadable);
         }
-        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_reported, true)
-        {
-            self.output.events.push_back(Event::StreamFinished);
+        if self.receive.is_complete() && !core::mem::replace(&mut self.is_finish_reported, true) {
+            ctx.output.events.push_back(Event::StreamFinished);
         }
+        true
     }
 }
 
