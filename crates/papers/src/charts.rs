@@ -9,6 +9,16 @@ use super::record::RunRecord;
 /// Bars of one kind: name, and one number for each group. A number that is not finite has no bar.
 pub(super) type Kind = (String, Vec<Samples>);
 
+/// Makes a bar of the median, with the least and the largest sample, all times `factor`.
+fn bar(samples: &Samples, factor: f64) -> Option<Bar> {
+    let spread = samples.spread()?;
+    Some(Bar {
+        value: spread.median * factor,
+        low: spread.min * factor,
+        high: spread.max * factor,
+    })
+}
+
 /// Returns bars of medians with the range over the seeds, all multiplied by `factor`: 100 for
 /// shares in percent.
 pub(super) fn bars(
@@ -18,14 +28,6 @@ pub(super) fn bars(
     groups: impl IntoIterator<Item = String>,
     kinds: impl IntoIterator<Item = Kind>,
 ) -> Chart {
-    let bar = |samples: &Samples| {
-        let spread = samples.spread()?;
-        Some(Bar {
-            value: spread.median * factor,
-            low: spread.min * factor,
-            high: spread.max * factor,
-        })
-    };
     Chart::Bars(Bars {
         title: title.into(),
         y: y.into(),
@@ -34,7 +36,7 @@ pub(super) fn bars(
             .into_iter()
             .map(|(label, samples)| BarKind {
                 label,
-                bars: samples.iter().map(bar).collect(),
+                bars: samples.iter().map(|samples| bar(samples, factor)).collect(),
             })
             .collect(),
     })

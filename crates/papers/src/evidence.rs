@@ -23,6 +23,17 @@ struct CaseRuns {
     runs: Vec<Arc<RunRecord>>,
 }
 
+impl CaseRuns {
+    /// Returns whether several seeds gave the same result.
+    fn is_alike(&self) -> bool {
+        let (first, others) = self.runs.split_first().expect("a seed at least");
+        !others.is_empty()
+            && others
+                .iter()
+                .all(|other| other.trace_hash == first.trace_hash)
+    }
+}
+
 impl Evidence {
     pub(super) fn add(&mut self, case: String, scenario: &Scenario, runs: Vec<Arc<RunRecord>>) {
         let expectations = scenario
@@ -42,17 +53,10 @@ impl Evidence {
 
     /// Returns the cases in which several seeds gave the same result.
     pub(super) fn without_chance(&self) -> WithoutChance {
-        let is_alike = |case: &CaseRuns| {
-            let (first, others) = case.runs.split_first().expect("a seed at least");
-            !others.is_empty()
-                && others
-                    .iter()
-                    .all(|other| other.trace_hash == first.trace_hash)
-        };
         let alike: Vec<String> = self
             .cases
             .iter()
-            .filter(|(_, case)| is_alike(case))
+            .filter(|(_, case)| case.is_alike())
             .map(|(name, _)| name.clone())
             .collect();
         match alike.len() {
@@ -104,8 +108,10 @@ impl Evidence {
             .iter()
             .enumerate()
             .flat_map(|(place, (name, expectation))| {
-                let value = |run: &Arc<RunRecord>| run.expected[place].unwrap_or(f64::NAN);
-                let samples = Samples(runs.iter().map(value).collect());
+                let values = runs
+                    .iter()
+                    .map(|run| run.expected[place].unwrap_or(f64::NAN));
+                let samples = Samples(values.collect());
                 let name = format!("{case}: {name}");
                 let measured = Measured::new(name, expectation.metric.unit, samples);
                 let least = expectation.min.map(|min| measured.always_at_least(min));
@@ -158,17 +164,19 @@ mod tests {
                 .collect(),
         );
         let expects = evidence.promises("run").into_iter();
-        let name = |text: &str| text.split(": ").nth(1).unwrap_or_default().to_owned();
         expects
-            .map(|expect| (name(&expect.text), expect.is_met))
+            .map(|expect| {
+                let name = expect.text.split(": ").nth(1).unwrap_or_default();
+                (name.to_owned(), expect.is_met)
+            })
             .collect()
     }
 
     #[test]
     fn a_promise_has_to_be_kept_in_every_run_and_by_both_of_its_bounds() {
-        let case = Case::new("run", "run.toml", TEXT);
-        assert_eq!(promises(&case, &[[Some(0.6), Some(0.1)]]), []);
-        let case = case.with_promises();
+        let bare = Case::new("run", "run.toml", TEXT);
+        assert_eq!(promises(&bare, &[[Some(0.6), Some(0.1)]]), []);
+        let case = bare.with_promises();
         let names = [
             "frames-decodable-on-time",
             "frames-decodable-on-time",

@@ -66,8 +66,9 @@ impl Finding {
             (Column::PublishedOnOurs, _) => self.on_our_endpoint.as_ref(),
             (Column::Published, Some(published)) => Some(&published.judged),
             (Column::Ours, Some(_)) => default,
-            (Column::Published, None) => default.filter(|_| !is_own),
-            (Column::Ours, None) => default.filter(|_| is_own),
+            (Column::Published, None) if !is_own => default,
+            (Column::Ours, None) if is_own => default,
+            (Column::Published | Column::Ours, None) => None,
         }
     }
 

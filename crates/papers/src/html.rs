@@ -76,15 +76,17 @@ fn write_page(page: &mut String, findings: &[Finding], options: &PageOptions<'_>
         let (id, headline) = (escape(id), escape(headline));
         writeln!(page, "<p><a href=\"#{id}\">{id}</a>: {headline}</p>")?;
     }
-    let papers = || findings.chunk_by(|one, next| one.claim.paper.key == next.claim.paper.key);
+    let papers: Vec<&[Finding]> = findings
+        .chunk_by(|one, next| one.claim.paper.key == next.claim.paper.key)
+        .collect();
     page.push_str("<h2>Papers</h2>\n<ul>\n");
-    for of_paper in papers() {
+    for of_paper in &papers {
         let paper = of_paper[0].claim.paper;
         let (key, citation) = (escape(paper.key), escape(paper.citation));
         writeln!(page, "<li><a href=\"#{key}\">{citation}</a></li>")?;
     }
     page.push_str("</ul>\n");
-    for of_paper in papers() {
+    for of_paper in papers {
         let paper = of_paper[0].claim.paper;
         let (key, citation) = (escape(paper.key), escape(paper.citation));
         writeln!(page, "<h2 id=\"{key}\">{citation}</h2>")?;

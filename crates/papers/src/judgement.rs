@@ -19,8 +19,11 @@ pub struct Samples(pub Vec<f64>);
 impl Samples {
     /// Returns median, minimum and maximum; `None` if one run could not measure the number.
     pub fn spread(&self) -> Option<Spread> {
-        let is_whole = self.0.iter().all(|value| value.is_finite());
-        Spread::of(self.0.iter().copied().filter(|_| is_whole))
+        if self.0.iter().all(|value| value.is_finite()) {
+            Spread::of(self.0.iter().copied())
+        } else {
+            None
+        }
     }
 
     /// Returns the median; not a number if one run could not measure it.

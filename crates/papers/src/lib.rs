@@ -67,9 +67,10 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
 /// # Errors
 /// Returns the first selection that matches no claim.
 pub fn selected(selections: &[String]) -> Result<Vec<&'static Claim>, &str> {
-    let matches_nothing = |selection: &&String| !claims().any(|claim| claim.is_meant_by(selection));
-    if let Some(selection) = selections.iter().find(matches_nothing) {
-        return Err(selection);
+    for selection in selections {
+        if !claims().any(|claim| claim.is_meant_by(selection)) {
+            return Err(selection);
+        }
     }
     Ok(claims()
         .filter(|claim| {

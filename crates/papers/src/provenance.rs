@@ -29,31 +29,33 @@ pub(super) struct Command {
     pub(super) is_exact: bool,
 }
 
+fn with_bare_endpoint(settings: &[String]) -> Vec<String> {
+    let mut settings = settings.to_vec();
+    settings.push("flow-defaults.endpoint=bare".to_owned());
+    settings
+}
+
 impl Command {
     /// Returns the command for a case that its form has changed to `scenario`.
     pub(super) fn new(case: &Case, algorithms: &Algorithms, scenario: &Scenario) -> Command {
-        let is_same = |settings: &[String]| {
+        let published: Vec<String> = case
+            .settings
+            .iter()
+            .map(|setting| algorithms.published_setting(setting))
+            .collect();
+        let candidates = [
+            case.settings.clone(),
+            with_bare_endpoint(&case.settings),
+            published.clone(),
+            with_bare_endpoint(&published),
+        ];
+        let exact = candidates.into_iter().find(|settings| {
             let repeated = Case {
-                settings: settings.to_vec(),
+                settings: settings.clone(),
                 ..case.clone()
             };
             repeated.scenario().is_ok_and(|other| other == *scenario)
-        };
-        let bare = || "flow-defaults.endpoint=bare".to_owned();
-        let published = |settings: &[String]| -> Vec<String> {
-            let settings = settings.iter();
-            settings
-                .map(|setting| algorithms.published_setting(setting))
-                .collect()
-        };
-        let with_bare = |settings: Vec<String>| [settings, vec![bare()]].concat();
-        let candidates = [
-            case.settings.clone(),
-            with_bare(case.settings.clone()),
-            published(&case.settings),
-            with_bare(published(&case.settings)),
-        ];
-        let exact = candidates.into_iter().find(|settings| is_same(settings));
+        });
         let is_exact = exact.is_some();
         let settings = exact.unwrap_or_else(|| case.settings.clone());
         let mut text = format!("anabranch-lab run scenarios/{}", case.file);

@@ -105,13 +105,18 @@ impl RunRecord {
 
     /// Returns the entries of a list within `span`.
     fn within<'a, T>(&self, list: &'a [T], span: Span) -> &'a [T] {
-        let index = |seconds: f64| ((seconds / self.interval_s()).round() as usize).min(list.len());
-        let (from, to) = (index(span.0), index(span.1));
+        let [from, to] = [span.0, span.1]
+            .map(|seconds| ((seconds / self.interval_s()).round() as usize).min(list.len()));
         &list[from.min(to)..to]
     }
 
     fn sum(&self, list: &[u64], span: Span) -> f64 {
         self.within(list, span).iter().sum::<u64>() as f64
+    }
+
+    fn sum_of_flows(&self, list: fn(&FlowSeries) -> &Vec<u64>, span: Span) -> f64 {
+        let flows = self.series().flows.iter();
+        flows.map(|flow| self.sum(list(flow), span)).sum()
     }
 
     /// Returns the sending rate of a flow, in bit/s.
@@ -126,20 +131,14 @@ impl RunRecord {
 
     /// Returns the mean one-way delay of all packets of all flows, in ms.
     pub fn delay_ms(&self, span: Span) -> f64 {
-        let over = |list: fn(&FlowSeries) -> &Vec<u64>| -> f64 {
-            let flows = self.series().flows.iter();
-            flows.map(|flow| self.sum(list(flow), span)).sum()
-        };
-        over(|flow| &flow.delay_nanos) / over(|flow| &flow.delivered_packets) / 1e6
+        let nanos = self.sum_of_flows(|flow| &flow.delay_nanos, span);
+        nanos / self.sum_of_flows(|flow| &flow.delivered_packets, span) / 1e6
     }
 
     /// Returns lost over sent packets of all flows.
     pub fn loss(&self, span: Span) -> f64 {
-        let over = |list: fn(&FlowSeries) -> &Vec<u64>| -> f64 {
-            let flows = self.series().flows.iter();
-            flows.map(|flow| self.sum(list(flow), span)).sum()
-        };
-        over(|flow| &flow.dropped_packets) / over(|flow| &flow.sent_packets)
+        let dropped = self.sum_of_flows(|flow| &flow.dropped_packets, span);
+        dropped / self.sum_of_flows(|flow| &flow.sent_packets, span)
     }
 
     /// Returns the sending rates of a flow, interval by interval, in bit/s.
@@ -194,13 +193,11 @@ impl RunRecord {
     /// Returns the number of times that a flow's controller entered a state within `span`. The
     /// state may be written `ProbeRTT` or `PROBE_RTT`.
     pub fn entries(&self, flow: &FlowSeries, state: &str, span: Span) -> f64 {
-        let is_within = |at_ms: u64| {
-            let at = at_ms as f64 / 1e3;
-            span.0 < at && at <= span.1
-        };
-        let seen = flow.states.iter();
-        seen.filter(|(at_ms, name)| is_state(name, state) && is_within(*at_ms))
-            .count() as f64
+        let entries = flow.states.iter().filter(|(at_ms, name)| {
+            let at = *at_ms as f64 / 1e3;
+            is_state(name, state) && span.0 < at && at <= span.1
+        });
+        entries.count() as f64
     }
 
     /// Returns the sending rate of a flow over time, in kbit/s.
@@ -210,10 +207,9 @@ impl RunRecord {
         });
         let start = flow.start_ms as f64 / 1e3;
         let stop = flow.stop_ms.map_or(f64::INFINITY, |stop| stop as f64 / 1e3);
-        let is_running = |at: f64| start < at && at <= stop + self.interval_s();
         points
             .into_iter()
-            .filter(|(at, _)| is_running(*at))
+            .filter(|(at, _)| start < *at && *at <= stop + self.interval_s())
             .collect()
     }
 
@@ -300,6 +296,6 @@ impl RunRecord {
 
 /// Returns whether two names of a controller's state are equal but for case and underscores.
 pub(super) fn is_state(name: &str, state: &str) -> bool {
-    let letters = |text: &str| text.replace('_', "").to_ascii_lowercase();
-    letters(name) == letters(state)
+    name.replace('_', "")
+        .eq_ignore_ascii_case(&state.replace('_', ""))
 }

@@ -31,24 +31,26 @@ fn count<'a>(findings: impl Iterator<Item = &'a Finding>, column: Column) -> Cou
     (!verdicts.is_empty()).then_some(counts)
 }
 
+fn by_basis(findings: &[Finding], basis: Basis) -> impl Iterator<Item = &Finding> {
+    findings
+        .iter()
+        .filter(move |found| found.claim.basis == basis)
+}
+
 /// Counts the claims that hold, differ and cannot be known: measured claims by column, and apart
 /// from them claims about the set-up and by construction.
 pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
-    let of = |basis: Basis| {
-        findings
-            .iter()
-            .filter(move |found| found.claim.basis == basis)
-    };
     let mut counts = Vec::new();
     for (column, name) in COLUMNS {
-        let count = count(of(Basis::Measured), column);
+        let count = count(by_basis(findings, Basis::Measured), column);
         counts.extend(count.map(|count| (format!("measured, {name}"), count)));
     }
     for basis in [Basis::SetUp, Basis::ByConstruction] {
         // The program's default algorithm: columns share the set-up and the construction.
-        let all = of(basis).map(|finding| finding.judged.verdict);
         let mut count = [0; 3];
-        all.for_each(|verdict| count[verdict as usize] += 1);
+        for finding in by_basis(findings, basis) {
+            count[finding.judged.verdict as usize] += 1;
+        }
         if count != [0; 3] {
             counts.push((basis.name().to_owned(), count));
         }
@@ -278,10 +280,10 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
 
 /// Returns sentences for the summary, each with the ID of its claim.
 pub(super) fn headlines(findings: &[Finding]) -> Vec<(&'static str, &str)> {
-    let with_headline = |finding: &&Finding| !finding.judged.judgement.headline.is_empty();
-    let with_headline = findings.iter().filter(with_headline);
-    with_headline
+    findings
+        .iter()
         .map(|finding| (finding.claim.id, &*finding.judged.judgement.headline))
+        .filter(|(_, headline)| !headline.is_empty())
         .collect()
 }
 

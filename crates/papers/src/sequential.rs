@@ -132,21 +132,23 @@ mod tests {
 
     #[test]
     fn one_clear_failure_settles_and_one_unclear_promise_does_not() {
-        let both = |values: &[f64], far: f64, near: f64| {
+        fn both(values: &[f64], far: f64, near: f64) -> Judgement {
             let mut judgement = judged(values, |m| m.at_most(far));
             judgement
                 .expects
                 .extend(judged(values, |m| m.at_most(near)).expects);
             judgement
-        };
+        }
         let values = [9.0, 10.0, 11.0, 12.0];
-        let settled = |far, near| {
+        for (far, near, expected) in [(1.0, 11.0, true), (100.0, 11.0, false), (100.0, 90.0, true)]
+        {
             let alone: Vec<Judgement> = values.iter().map(|v| both(&[*v], far, near)).collect();
-            is_settled(&both(&values, far, near), &alone)
-        };
-        assert!(settled(1.0, 11.0));
-        assert!(!settled(100.0, 11.0));
-        assert!(settled(100.0, 90.0));
+            assert_eq!(
+                is_settled(&both(&values, far, near), &alone),
+                expected,
+                "{far}, {near}"
+            );
+        }
     }
 
     #[test]
@@ -154,24 +156,41 @@ mod tests {
         assert!(settled(&[1.0, f64::NAN, 2.0, 1.0], |m| m.at_most(9.0)));
     }
 
+    /// A linear congruential generator.
+    struct Noise(u64);
+
+    impl Noise {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        }
+
+        /// Returns a number with mean 0 and variance 1, as a sum of twelve.
+        fn normal(&mut self) -> f64 {
+            (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        }
+    }
+
     /// Checks that normal gaps whose true median is the bound are clear as rarely as the module
     /// says.
     #[test]
     fn the_margin_errs_in_one_of_a_hundred_looks() {
-        let mut state = 1_u64;
-        let mut uniform = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 11) as f64 / (1_u64 << 53) as f64
-        };
-        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut noise = Noise(1);
         let stages = 20_000;
-        let clear = (0..stages).filter(|_| {
-            let values = [normal(), normal(), normal(), normal()];
-            settled(&values, |m| m.at_most(0.0))
-        });
-        let share = clear.count() as f64 / f64::from(stages);
+        let mut clear = 0;
+        for _ in 0..stages {
+            let values = [
+                noise.normal(),
+                noise.normal(),
+                noise.normal(),
+                noise.normal(),
+            ];
+            clear += u32::from(settled(&values, |m| m.at_most(0.0)));
+        }
+        let share = f64::from(clear) / f64::from(stages);
         assert!((0.003..=0.012).contains(&share), "{share}");
     }
 }

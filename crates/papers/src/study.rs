@@ -243,9 +243,10 @@ impl Study {
                 first: stages[0],
                 is_last: *seeds == options.seed_count,
             };
-            let open: Vec<(usize, Item<'_>)> = items.iter().copied().enumerate().collect();
-            let open: Vec<_> = open
-                .into_iter()
+            let open: Vec<(usize, Item<'_>)> = items
+                .iter()
+                .copied()
+                .enumerate()
                 .filter(|(at, _)| judged[*at].is_none())
                 .collect();
             self.take(&open, stage, &mut taken, (options, &store), progress)?;
@@ -320,10 +321,9 @@ impl Study {
         for case in item.cases {
             let run = &self.runs[case.place];
             let seeds = 1..=stage.seeds_of(case);
-            let records: Result<Vec<Arc<RunRecord>>, StudyError> = seeds
+            let records = seeds
                 .map(|seed| Ok(Arc::new(run.load(seed, store)?)))
-                .collect();
-            let records = records?;
+                .collect::<Result<Vec<Arc<RunRecord>>, StudyError>>()?;
             runs.extend(records.first().map(|record| RunProvenance {
                 case: case.name.clone(),
                 command: run.command.text.clone(),

@@ -86,7 +86,8 @@ impl Space {
             (27, &OF_27[..])
         };
         let mut third_counts = vec![0; self.0.len()];
-        let mut point = |number: usize| {
+        let mut points = Vec::with_capacity(count);
+        for number in 0..count {
             let digits = [number % 3, number / 3 % 3, number / 9];
             let mut values = Vec::new();
             for (place, dimension) in self.0.iter().enumerate() {
@@ -99,24 +100,26 @@ impl Space {
                     (third_counts[place] - 1) % dimension.values.len()
                 });
             }
-            Point { number, values }
-        };
-        (0..count).map(&mut point).collect()
+            points.push(Point { number, values });
+        }
+        points
     }
 
     /// Returns the index of the point with the most middle values; of two values the first is the
     /// middle one.
     pub(crate) fn middle(&self) -> usize {
-        let is_middle =
-            |(value, dimension): (&usize, &Dimension)| *value == (dimension.values.len() - 1) / 2;
-        let count = |point: &Point| {
+        let mut middle = 0;
+        let mut most = 0;
+        for (place, point) in self.points().iter().enumerate() {
             let values = point.values.iter().zip(self.0);
-            values.filter(|both| is_middle(*both)).count()
-        };
-        let points = self.points();
-        let most = points.iter().map(count).max();
-        let found = points.iter().position(|point| Some(count(point)) == most);
-        found.unwrap_or(0)
+            let count = values
+                .filter(|(value, dimension)| **value == (dimension.values.len() - 1) / 2)
+                .count();
+            if count > most {
+                (middle, most) = (place, count);
+            }
+        }
+        middle
     }
 
     /// Describes a point's values in a phrase.
@@ -161,13 +164,15 @@ impl Space {
         counts: impl Fn(&Point) -> bool,
         expects: impl Fn(&Point) -> Vec<Expect>,
     ) -> MetPoints {
-        let is_met = |point: &Point| {
-            let expects = expects(point);
-            !expects.is_empty() && expects.iter().all(|expect| expect.is_met)
-        };
         let mut points = self.points();
         points.retain(counts);
-        let is_met = points.iter().map(is_met).collect();
+        let is_met = points
+            .iter()
+            .map(|point| {
+                let expects = expects(point);
+                !expects.is_empty() && expects.iter().all(|expect| expect.is_met)
+            })
+            .collect();
         MetPoints {
             space: *self,
             points,
@@ -224,17 +229,19 @@ impl MetPoints {
             .collect()
     }
 
+    /// Returns the difference between the largest and the least share of a dimension's values.
+    fn spread(&self, dimension: usize) -> f64 {
+        let shares: Vec<f64> = self.shares(dimension).into_iter().flatten().collect();
+        let largest = shares.iter().copied().fold(0.0, f64::max);
+        largest - shares.iter().copied().fold(1.0, f64::min)
+    }
+
     /// Returns the dimension whose values differ most in their shares, the first of equal ones;
     /// `None` if no value makes a difference.
     pub(crate) fn decisive(&self) -> Option<usize> {
-        let spread = |dimension: usize| {
-            let shares: Vec<f64> = self.shares(dimension).into_iter().flatten().collect();
-            let largest = shares.iter().copied().fold(0.0, f64::max);
-            largest - shares.iter().copied().fold(1.0, f64::min)
-        };
         let mut best = None;
         for dimension in 0..self.space.0.len() {
-            let spread = spread(dimension);
+            let spread = self.spread(dimension);
             if spread > best.map_or(0.0, |(most, _)| most) {
                 best = Some((spread, dimension));
             }
@@ -367,6 +374,8 @@ impl MetPoints {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::judgement::Verdict;
 
@@ -416,13 +425,8 @@ mod tests {
             }
         }
         let all = THIRTEEN.points();
-        let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
-        assert_eq!(
-            all.iter()
-                .filter(|one| all.iter().filter(|other| is_same(one, other)).count() == 1)
-                .count(),
-            27
-        );
+        let triples: BTreeSet<&[usize]> = all.iter().map(|point| &point.values[..3]).collect();
+        assert_eq!((triples.len(), all.len()), (27, 27));
         // The third's three places go to both of two values in turn.
         let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
         assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);
@@ -470,17 +474,17 @@ mod tests {
 
     #[test]
     fn a_point_meets_a_claim_if_all_is_met_and_something_is_expected() {
-        let both = |one, other| [expects(one), expects(other)].concat();
-        assert_eq!(FOUR.met_points(|_| both(true, true)).count(), (9, 9));
-        assert_eq!(FOUR.met_points(|_| both(true, false)).count(), (0, 9));
+        let [met, unmet] = [true, false].map(|is_met| [expects(true), expects(is_met)].concat());
+        assert_eq!(FOUR.met_points(|_| met.clone()).count(), (9, 9));
+        assert_eq!(FOUR.met_points(|_| unmet.clone()).count(), (0, 9));
         assert_eq!(FOUR.met_points(|_| Vec::new()).count(), (0, 9));
     }
 
     #[test]
     fn more_points_than_a_coin_would_give_make_a_claim_hold() {
-        // In this order no dimension decides.
-        let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
-        let verdict = |met: usize| {
+        fn verdict(met: usize) -> Verdict {
+            // In this order no dimension decides.
+            let order = [0, 4, 8, 5, 3, 7, 2, 6, 1];
             let mut judgement = Judgement::new();
             let met_points = FOUR.met_points(|point| expects(order[..met].contains(&point.number)));
             met_points.report("it", &mut judgement);
@@ -488,7 +492,7 @@ mod tests {
             let is_met = judgement.expects.iter().map(|expect| expect.is_met);
             assert_eq!(is_met.collect::<Vec<_>>(), [met >= 1, met >= 5]);
             judgement.verdict()
-        };
+        }
         assert_eq!(verdict(0), Verdict::Differs);
         assert_eq!(verdict(1), Verdict::Differs);
         // Half the root of nine is one and a half: 3.1 to 5.9 are like chance.

@@ -74,6 +74,20 @@ fn queue(run: &RunRecord) -> &[u64] {
     link.map_or(&[], |link| &link.queued_bytes)
 }
 
+/// Returns the mean of the queue over `span`, in packets.
+fn mean_queue(run: &RunRecord, span: Span) -> f64 {
+    let (from, to) = ((span.0 * 10.0) as usize, (span.1 * 10.0) as usize);
+    let queued = &queue(run)[from..to];
+    queued.iter().sum::<u64>() as f64 * 8.0 / PACKET_BITS / queued.len() as f64
+}
+
+/// Returns the mean of a count a second, 20 to 100 s.
+fn per_second(run: &RunRecord, list: &[u64]) -> f64 {
+    let until = list.len().min(100);
+    let sum: u64 = list[20..until].iter().sum();
+    sum as f64 / run.series().interval_ms as f64 * 1e3 / 80.0
+}
+
 pub(super) const DEPLETION: Claim = Claim {
     id: "S2-C6",
     paper: &PAPER,
@@ -94,9 +108,8 @@ pub(super) const DEPLETION: Claim = Claim {
         let samples = evidence.each("alone", |run| {
             // 100 ms of the interval itself, a round trip with a full queue, and 1/k.
             let span = ((RTT + 8.0 * 0.024 + 1.0 / GAIN) * 10.0) as usize + 1;
-            let least = |at: usize| queue(run)[at..=at + span].iter().min();
-            let least = losses(run).filter_map(least).max();
-            least.map_or(f64::NAN, |bytes| *bytes as f64)
+            let least = losses(run).filter_map(|at| queue(run)[at..=at + span].iter().min());
+            least.max().map_or(f64::NAN, |bytes| *bytes as f64)
         });
         let text = "largest, over losses, of the least queue within RTT + 1/k of a loss";
         let least = Measured::new(text, Unit::Bytes, samples);
@@ -173,8 +186,10 @@ pub(super) const SLOPE: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let samples = evidence.each("wide", |run| {
-            let rate = |span| run.sent_rate(&run.series().flows[0], span) / PACKET_BITS;
-            (rate((75.0, 85.0)) - rate((15.0, 25.0))) / 60.0
+            let flow = &run.series().flows[0];
+            let early = run.sent_rate(flow, (15.0, 25.0)) / PACKET_BITS;
+            let late = run.sent_rate(flow, (75.0, 85.0)) / PACKET_BITS;
+            (late - early) / 60.0
         });
         let expected = GAIN / (1.0 + GAIN * RTT) / ALPHA;
         let slope = Measured::new("packets/s², 20-80 s", Unit::Number, samples).beside(expected);
@@ -203,21 +218,14 @@ pub(super) const ABOVE_THRESHOLD: Claim = Claim {
         vec![case.every(Duration::from_millis(100))]
     },
     judge: |evidence| {
-        let mean = |run: &RunRecord, span: Span| {
-            let (from, to) = ((span.0 * 10.0) as usize, (span.1 * 10.0) as usize);
-            let queued = &queue(run)[from..to];
-            queued.iter().sum::<u64>() as f64 * 8.0 / PACKET_BITS / queued.len() as f64
-        };
-        let measured = |text: &str, of: &dyn Fn(&RunRecord) -> f64| {
-            Measured::new(text, Unit::Number, evidence.each("deep", of))
-        };
-        let late = measured("mean queue, 90-100 s, packets", &|run| mean(run, LATE));
-        let growth = measured("growth of the queue in 40 s, packets", &|run| {
-            mean(run, LATE) - mean(run, EARLY)
-        });
-        let lost = measured("packets lost", &|run| {
+        let late = evidence.each("deep", |run| mean_queue(run, LATE));
+        let late = Measured::new("mean queue, 90-100 s, packets", Unit::Number, late);
+        let growth = evidence.each("deep", |run| mean_queue(run, LATE) - mean_queue(run, EARLY));
+        let growth = Measured::new("growth of the queue in 40 s, packets", Unit::Number, growth);
+        let lost = evidence.each("deep", |run| {
             run.series().flows[0].dropped_packets.iter().sum::<u64>() as f64
         });
+        let lost = Measured::new("packets lost", Unit::Number, lost);
         let mut judgement = Judgement::new();
         for value in [&late, &growth, &lost] {
             judgement.report(value);
@@ -264,8 +272,9 @@ pub(super) const TIMEOUT: Claim = Claim {
         judgement.expect(seen.at_least(1e3 * (2.0 * RTT - RTT / 2.0)));
         judgement.expect(seen.at_most(1e3 * (2.0 * RTT + RTT) + 200.0));
         let samples = evidence.each("outage", |run| {
-            let rate = |span| run.sent_rate(&run.series().flows[0], span);
-            rate((OUTAGE + 5.0, OUTAGE + 8.0)) / rate((OUTAGE - 2.0, OUTAGE))
+            let flow = &run.series().flows[0];
+            run.sent_rate(flow, (OUTAGE + 5.0, OUTAGE + 8.0))
+                / run.sent_rate(flow, (OUTAGE - 2.0, OUTAGE))
         });
         let text = "rate after the outage over the rate before";
         judgement.report(&Measured::new(text, Unit::Number, samples));
@@ -288,21 +297,16 @@ pub(super) const REPORTS: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let over = |run: &RunRecord, list: &[u64]| -> f64 {
-            let until = list.len().min(100);
-            let sum: u64 = list[20..until].iter().sum();
-            sum as f64 / run.series().interval_ms as f64 * 1e3 / 80.0
-        };
         let samples = evidence.each("wide", |run| {
-            over(run, &run.series().flows[0].feedback_packets)
+            per_second(run, &run.series().flows[0].feedback_packets)
         });
         let reports = Measured::new("reports a second, 20-100 s", Unit::Number, samples);
         judgement.report(&reports.clone().beside(1.0 / RTT));
         judgement.expect(reports.within(0.05, 1.0 / RTT));
         let samples = evidence.each("lossy", |run| {
             let flow = &run.series().flows[0];
-            let reports = over(run, &flow.feedback_packets) - 1.0 / RTT;
-            reports / over(run, &flow.dropped_packets)
+            let reports = per_second(run, &flow.feedback_packets) - 1.0 / RTT;
+            reports / per_second(run, &flow.dropped_packets)
         });
         // The next report comes a round trip later, so that a loss saves half a report on average.
         let text = "reports beyond that, for each loss of 2 % lost by chance";

@@ -34,6 +34,12 @@ fn falling(name: &str, controller: &str) -> Case {
         .every(Duration::from_millis(100))
 }
 
+fn settling_of(evidence: &Evidence, name: &str) -> Measured {
+    let samples = evidence.each(name, settling);
+    let name = format!("{name}: s until the rate has come down");
+    Measured::new(name, Unit::Number, samples)
+}
+
 pub(super) const SETTLING: Claim = Claim {
     id: "S2-m1",
     paper: &PAPER,
@@ -54,14 +60,10 @@ pub(super) const SETTLING: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let settling = |name: &str| {
-            let samples = evidence.each(name, settling);
-            let name = format!("{name}: s until the rate has come down");
-            Measured::new(name, Unit::Number, samples)
-        };
-        let ours = settling("self-clocked TFRC");
-        let other = settling(TFRC_15_NAME);
-        let (plain, standard) = (settling("ns-2's default TFRC"), settling("RFC 5348"));
+        let ours = settling_of(evidence, "self-clocked TFRC");
+        let other = settling_of(evidence, TFRC_15_NAME);
+        let plain = settling_of(evidence, "ns-2's default TFRC");
+        let standard = settling_of(evidence, "RFC 5348");
         [&ours, &other, &plain, &standard]
             .into_iter()
             .for_each(|value| judgement.report(value));
@@ -81,11 +83,13 @@ pub(super) const SETTLING: Claim = Claim {
 /// Returns the seconds from the fall until the sending rate over half a second is at most a fifth
 /// above the remaining rate, and stays there for two seconds.
 fn settling(run: &RunRecord) -> f64 {
-    let rate = |at: f64| run.sent_rate(&run.series().flows[0], (at, at + 0.5));
-    let is_settled = |step: &u32| {
-        (0..20).all(|later| rate(FALL + f64::from(*step + later) / 10.0) <= 1.2 * AFTER)
-    };
-    let step = (0..300).find(is_settled);
+    let flow = &run.series().flows[0];
+    let step = (0..300).find(|step: &u32| {
+        (0..20).all(|later| {
+            let at = FALL + f64::from(*step + later) / 10.0;
+            run.sent_rate(flow, (at, at + 0.5)) <= 1.2 * AFTER
+        })
+    });
     step.map_or(f64::NAN, |step| f64::from(step) / 10.0)
 }
 
@@ -135,6 +139,10 @@ fn through(evidence: &Evidence, name: &str, hops: u8) -> Measured {
     Measured::new(name, Unit::BitsPerSecond, samples)
 }
 
+fn lossy(name: &str, controller: &str) -> Case {
+    test_bed(name, controller).set("links.bottleneck.loss", "1 %")
+}
+
 pub(super) const LONG_TERM: Claim = Claim {
     id: "S2-m3",
     paper: &PAPER,
@@ -143,17 +151,13 @@ pub(super) const LONG_TERM: Claim = Claim {
     criterion: "At 1 % of random loss, half to twice Reno's goodput.",
     basis: Basis::Measured,
     subject: Subject::Controller("tfrc"),
-    cases: |controller| {
-        let lossy = |name: &str, controller: &str| {
-            test_bed(name, controller).set("links.bottleneck.loss", "1 %")
-        };
-        vec![lossy("TFRC", controller), lossy("Reno", "reno")]
-    },
+    cases: |controller| vec![lossy("TFRC", controller), lossy("Reno", "reno")],
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let rate = |case: &str| evidence.each(case, |run| goodput(run, "flow"));
-        let ratio = rate("TFRC").over(&rate("Reno"));
-        let ratio = Measured::new("TFRC over Reno at 1 % of loss", Unit::Number, ratio);
+        let [tfrc, reno] =
+            ["TFRC", "Reno"].map(|case| evidence.each(case, |run| goodput(run, "flow")));
+        let name = "TFRC over Reno at 1 % of loss";
+        let ratio = Measured::new(name, Unit::Number, tfrc.over(&reno));
         judgement.report(&ratio);
         judgement.expect(ratio.at_least(0.5));
         judgement.expect(ratio.at_most(2.0));

@@ -25,8 +25,8 @@ fn over_hops(lines: [(&str, &str, &str); 3]) -> Vec<Case> {
     lines
         .into_iter()
         .flat_map(|(name, c1, cross)| -> Vec<Case> {
-            let case = |hops| multihop(case_name(name, hops), c1, cross, hops);
-            HOPS.map(case).collect()
+            HOPS.map(|hops| multihop(case_name(name, hops), c1, cross, hops))
+                .collect()
         })
         .collect()
 }
@@ -49,11 +49,11 @@ fn picture(evidence: &Evidence, title: &str) -> Chart {
         y: "goodput of C1, kbit/s".to_owned(),
         lines: NAMES
             .map(|name| {
-                let point = |hops: u8| {
+                let points = HOPS.map(|hops| {
                     let median = of_c1(evidence, name, hops).samples.median();
                     (f64::from(hops), median / 1e3)
-                };
-                Line::new(name, HOPS.map(point).collect())
+                });
+                Line::new(name, points.collect())
             })
             .to_vec(),
         ..Lines::default()
@@ -62,9 +62,9 @@ fn picture(evidence: &Evidence, title: &str) -> Chart {
 
 /// Expects goodput to fall with the number of hops.
 fn expect_fall(judgement: &mut Judgement, evidence: &Evidence, name: &str) {
-    let at = |hops| of_c1(evidence, name, hops);
-    judgement.expect(at(3).below(&at(1)));
-    judgement.expect(at(10).below(&at(3)));
+    let [one, three, ten] = [1, 3, 10].map(|hops| of_c1(evidence, name, hops));
+    judgement.expect(three.below(&one));
+    judgement.expect(ten.below(&three));
 }
 
 pub(super) const FIGURE_7A: Claim = Claim {
@@ -83,8 +83,9 @@ pub(super) const FIGURE_7A: Claim = Claim {
             ("TFRC", TFRC, "reno"),
             ("Reno", "reno", "reno"),
         ]);
-        let name = |hops| case_name(TFRC_15_NAME, hops);
-        cases.extend(SENSITIVITY.map(|hops| multihop(name(hops), TFRC_15, "reno", hops)));
+        cases.extend(
+            SENSITIVITY.map(|hops| multihop(case_name(TFRC_15_NAME, hops), TFRC_15, "reno", hops)),
+        );
         cases
     },
     judge: |evidence| {

@@ -115,10 +115,6 @@ pub(super) const QUALITY: Claim = Claim {
     subject: Subject::Controller(TFRC),
     cases: |controller| vec![case("TFRC", controller)],
     judge: |evidence| {
-        let of = |text: &str, measure: &dyn Fn(&RunRecord) -> f64| {
-            let text = format!("{text}: variation of the quality");
-            Measured::new(text, Unit::Number, evidence.each("TFRC", measure))
-        };
         let overlap = evidence.each("TFRC", |run| {
             let (tfrc, reno) = (fluctuations(run, "rated"), fluctuations(run, "reno"));
             tfrc.1.min(reno.1) - tfrc.0.max(reno.0)
@@ -129,10 +125,14 @@ pub(super) const QUALITY: Claim = Claim {
              averages out one flow's variation does not average out another's.",
         );
         judgement.report(&overlap);
-        judgement.report(&of("TFRC, least", &|run| fluctuations(run, "rated").0));
-        judgement.report(&of("TFRC, largest", &|run| fluctuations(run, "rated").1));
-        judgement.report(&of("Reno, least", &|run| fluctuations(run, "reno").0));
-        judgement.report(&of("Reno, largest", &|run| fluctuations(run, "reno").1));
+        for (name, flow) in [("TFRC", "rated"), ("Reno", "reno")] {
+            let least = evidence.each("TFRC", |run| fluctuations(run, flow).0);
+            let largest = evidence.each("TFRC", |run| fluctuations(run, flow).1);
+            for (extreme, samples) in [("least", least), ("largest", largest)] {
+                let text = format!("{name}, {extreme}: variation of the quality");
+                judgement.report(&Measured::new(text, Unit::Number, samples));
+            }
+        }
         judgement.expect(overlap.at_least(0.0));
         judgement
     },

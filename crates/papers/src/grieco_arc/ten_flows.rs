@@ -6,7 +6,7 @@ use crate::charts::sending_rates;
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
-use crate::record::{Points, RunRecord, Span};
+use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::{Unit, jain_index};
 use anabranch_lab::{Chart, Line, Lines};
 
@@ -21,6 +21,12 @@ pub(super) fn case(name: &str, controller: &str) -> Case {
 
 fn both(controller: &str) -> Vec<Case> {
     vec![case("ARC", controller), case("TFRC", TFRC)]
+}
+
+fn variation(evidence: &Evidence, name: &str) -> Measured {
+    let samples = evidence.each(name, |run| worst(&OFF, |span| mean(run, span)));
+    let text = format!("{name}: variation of the 1 s rates while UDP is silent, mean");
+    Measured::new(text, Unit::Number, samples)
 }
 
 pub(super) const FIGURE_3: Claim = Claim {
@@ -42,17 +48,12 @@ pub(super) const FIGURE_3: Claim = Claim {
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let variation = |name: &str| {
-            let samples = evidence.each(name, |run| worst(&OFF, |span| mean(run, span)));
-            let text = format!("{name}: variation of the 1 s rates while UDP is silent, mean");
-            Measured::new(text, Unit::Number, samples)
-        };
-        let (arc, tfrc) = (variation("ARC"), variation("TFRC"));
+        let (arc, tfrc) = (variation(evidence, "ARC"), variation(evidence, "TFRC"));
         judgement.report(&arc);
         judgement.report(&tfrc);
-        let other = variation(TFRC_15_NAME);
+        let other = variation(evidence, TFRC_15_NAME);
         judgement.report(&other);
-        judgement.report(&variation("ns-2's default TFRC"));
+        judgement.report(&variation(evidence, "ns-2's default TFRC"));
         for tfrc in [tfrc, other] {
             judgement.expect(arc.at_most(0.5 * tfrc.samples.median()));
         }
@@ -97,6 +98,13 @@ fn rates(name: &str, run: &RunRecord) -> Chart {
     Chart::Lines(sending_rates(title, run, &run.series().flows))
 }
 
+/// Measures Jain's index of the bytes received up to `at` seconds.
+fn jain(evidence: &Evidence, name: &str, at: f64) -> Measured {
+    let samples = evidence.each(name, |run| jain_at(run, at));
+    let text = format!("{name}: Jain's index up to {at} s");
+    Measured::new(text, Unit::Number, samples)
+}
+
 pub(super) const FIGURE_4: Claim = Claim {
     id: "S2-F4",
     paper: &PAPER,
@@ -112,18 +120,14 @@ pub(super) const FIGURE_4: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new()
             .because("ns-2.35's own TFRC is fairer than the paper's figure has it: 0.94 at 100 s.");
-        let jain = |name: &str, at: f64| {
-            let samples = evidence.each(name, |run| jain_at(run, at));
-            let text = format!("{name}: Jain's index up to {at} s");
-            Measured::new(text, Unit::Number, samples)
-        };
-        let arc_at_100 = jain("ARC", 100.0);
-        let arc_at_1000 = jain("ARC", 1000.0);
-        let (early, late) = (jain("TFRC", 100.0), jain("TFRC", 200.0));
-        let end = jain("TFRC", 1000.0);
+        let arc_at_100 = jain(evidence, "ARC", 100.0);
+        let arc_at_1000 = jain(evidence, "ARC", 1000.0);
+        let early = jain(evidence, "TFRC", 100.0);
+        let late = jain(evidence, "TFRC", 200.0);
+        let end = jain(evidence, "TFRC", 1000.0);
         let samples = evidence.each("ARC", |run| sum(run, OFF[0]) / 10e6);
         let used = Measured::new("ARC: share of the link, 260-400 s", Unit::Share, samples);
-        let arc_at_250 = jain("ARC", 250.0);
+        let arc_at_250 = jain(evidence, "ARC", 250.0);
         let values = [
             &arc_at_100,
             &arc_at_250,
@@ -152,13 +156,15 @@ pub(super) fn jain_at(run: &RunRecord, at: f64) -> f64 {
 }
 
 fn fairness(evidence: &Evidence) -> Chart {
-    let points = |run: &RunRecord| -> Points { run.cumulative_jain(&group(run, "flow")) };
-    let line = |name: &str| Line::new(name, points(evidence.shown(name)));
+    let lines = ["ARC", "TFRC"].map(|name| {
+        let run = evidence.shown(name);
+        Line::new(name, run.cumulative_jain(&group(run, "flow")))
+    });
     Chart::Lines(Lines {
         title: "Fig. 4: fairness of ten flows".to_owned(),
         x: "time, s".to_owned(),
         y: "Jain's index".to_owned(),
-        lines: vec![line("ARC"), line("TFRC")],
+        lines: lines.to_vec(),
         y_end: Some(1.0),
         ..Lines::default()
     })

@@ -22,7 +22,7 @@ fn cases(controller: &str) -> Vec<Case> {
     lines
         .into_iter()
         .flat_map(|(name, c1)| {
-            let case = |loss: u8| {
+            LOSSES.map(|loss: u8| {
                 let case = multihop(case_name(name, loss), c1, "reno", 10);
                 if loss == 0 {
                     return case;
@@ -30,8 +30,7 @@ fn cases(controller: &str) -> Vec<Case> {
                 let share = format!("{loss} %");
                 case.set("links.exit.loss", &share)
                     .set("links.exit-back.loss", &share)
-            };
-            LOSSES.map(case)
+            })
         })
         .collect()
 }
@@ -81,12 +80,11 @@ pub(super) const FIGURE_7D: Claim = Claim {
 
 /// Returns ARC's goodput over Reno's, seed by seed, at the loss with the largest median gain.
 fn largest_gain(evidence: &Evidence) -> Measured {
-    let gain = |loss: u8| {
-        let of = |name: &str| of_c1(evidence, name, loss).samples;
+    let [first, others @ ..] = LOSSES.map(|loss| {
+        let [arc, reno] = ["ARC", "Reno"].map(|name| of_c1(evidence, name, loss).samples);
         let name = format!("largest gain of ARC over Reno, at {loss} % lost");
-        Measured::new(name, Unit::Number, of("ARC").over(&of("Reno")))
-    };
-    let [first, others @ ..] = LOSSES.map(gain);
+        Measured::new(name, Unit::Number, arc.over(&reno))
+    });
     others.into_iter().fold(first, |most, gain| {
         let (before, now) = (most.samples.median(), gain.samples.median());
         if now > before || before.is_nan() {
@@ -104,11 +102,11 @@ fn picture(evidence: &Evidence) -> Chart {
         y: "goodput of C1, kbit/s".to_owned(),
         lines: NAMES
             .map(|name| {
-                let point = |loss: u8| {
+                let points = LOSSES.map(|loss| {
                     let median = of_c1(evidence, name, loss).samples.median();
                     (f64::from(loss), median / 1e3)
-                };
-                Line::new(name, LOSSES.map(point).to_vec())
+                });
+                Line::new(name, points.to_vec())
             })
             .to_vec(),
         ..Lines::default()

@@ -7,7 +7,7 @@ use super::{FORMS, Reading, SPACE, Scenario, Who, case_name};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
-use crate::sweep::Point;
+use crate::sweep::{MetPoints, Point};
 use anabranch_lab::metrics::Unit;
 
 /// A point, with one reading and one form of BBR.
@@ -19,7 +19,16 @@ pub(super) struct At<'a> {
     bbr: Who,
 }
 
-impl At<'_> {
+impl<'a> At<'a> {
+    fn new(evidence: &'a Evidence, point: &'a Point, (reading, bbr): (Reading, Who)) -> At<'a> {
+        At {
+            evidence,
+            point,
+            reading,
+            bbr,
+        }
+    }
+
     /// Returns BBR's film.
     pub(super) fn bbr(&self, scenario: Scenario) -> &RunRecord {
         self.run(scenario, self.bbr)
@@ -46,7 +55,7 @@ pub(super) struct Part {
 pub(super) type Parts = &'static [Part];
 
 /// Returns whether all statements of a figure are true.
-pub(super) fn is_seen(parts: Parts, at: &At<'_>) -> bool {
+pub(super) fn is_seen(parts: &[Part], at: &At<'_>) -> bool {
     parts.iter().all(|part| (part.is_so)(at))
 }
 
@@ -83,35 +92,35 @@ pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
     format!("{}, {form}", reading.name())
 }
 
+/// Tallies the points at which `parts` are true, of those at which `given` are.
+fn met_points(
+    evidence: &Evidence,
+    form: (Reading, Who),
+    given: &[Part],
+    parts: &[Part],
+) -> MetPoints {
+    SPACE.met_points_where(
+        |point| is_seen(given, &At::new(evidence, point, form)),
+        |point| expect(is_seen(parts, &At::new(evidence, point, form))),
+    )
+}
+
 /// Judges a figure at the points where all of `given` is met. The first reading and the paper's BBR
 /// decide, each statement and all at once; the others are shown.
 pub(super) fn judge_where(evidence: &Evidence, given: Parts, parts: Parts, why: &str) -> Judgement {
     let mut judgement = Judgement::new();
     let mut sentences = Vec::new();
     let main = FORMS[0];
-    let met_points = |(reading, bbr), parts: &[Part]| {
-        let all_at = |parts: &[Part], point: &Point| {
-            let at = At {
-                evidence,
-                point,
-                reading,
-                bbr,
-            };
-            parts.iter().all(|part| (part.is_so)(&at))
-        };
-        SPACE.met_points_where(
-            |point| all_at(given, point),
-            |point| expect(all_at(parts, point)),
-        )
-    };
-    let all = met_points(main, parts);
+    let all = met_points(evidence, main, given, parts);
     all.report("all of it", &mut judgement);
-    for part in parts.iter().filter(|_| parts.len() > 1) {
-        let one = met_points(main, core::slice::from_ref(part));
-        one.report(part.name, &mut judgement);
+    if parts.len() > 1 {
+        for part in parts {
+            let one = met_points(evidence, main, given, core::slice::from_ref(part));
+            one.report(part.name, &mut judgement);
+        }
     }
     for form in FORMS {
-        let other = met_points(form, parts);
+        let other = met_points(evidence, form, given, parts);
         let name = form_name(form.0, form.1);
         sentences.push(format!("{name}: {}", other.sentence()));
         if form != main {

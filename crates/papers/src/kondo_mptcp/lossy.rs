@@ -28,8 +28,7 @@ fn lossy(name: &str, controller: &str) -> Case {
 
 /// Returns whether BBR has fewer discards or underflows than CUBIC, and more of neither.
 fn is_superior(bbr: &DownloadStatistics, cubic: &DownloadStatistics) -> bool {
-    let of = |it: &DownloadStatistics| [it.discarded, it.underflows];
-    let (ours, others) = (of(bbr), of(cubic));
+    let [ours, others] = [bbr, cubic].map(|film| [film.discarded, film.underflows]);
     ours != others && ours.iter().zip(others).all(|(ours, other)| *ours <= other)
 }
 
@@ -51,9 +50,8 @@ pub(super) const LOSSY: Claim = Claim {
     cases: |bbr| SPACE.cases(&[lossy("BBR", bbr), lossy("CUBIC", CUBIC)]),
     judge: |evidence| {
         let mut judgement = Judgement::new();
-        let of = |name: &str| viewer(evidence.shown(name));
         let better = SPACE.met_points(|point| {
-            let [bbr, cubic] = ["BBR", "CUBIC"].map(|who| of(&point.of(who)));
+            let [bbr, cubic] = ["BBR", "CUBIC"].map(|who| viewer(evidence.shown(&point.of(who))));
             let is_so = is_superior(&bbr, &cubic) || is_perfect(&bbr);
             vec![Expect::that("", is_so)]
         });

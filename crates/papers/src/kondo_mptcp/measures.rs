@@ -84,27 +84,24 @@ fn phase(at: f64, phase_s: u64) -> (bool, bool) {
 /// Returns the mean window in the second halves of phases with the delay, over that of phases
 /// without it.
 pub(super) fn tracking(run: &RunRecord, scenario: Scenario, reading: Reading) -> f64 {
-    let of = |is_on: bool| {
-        let is_meant = |at: f64| phase(at - 0.5, reading.phase_s(scenario)) == (is_on, true);
-        let meant = counted(run, WIFI).filter(|(at, _)| is_meant(*at));
+    let phase_s = reading.phase_s(scenario);
+    let [on, off] = [true, false].map(|is_on| {
+        let meant = counted(run, WIFI).filter(|(at, _)| phase(at - 0.5, phase_s) == (is_on, true));
         mean(meant.map(|(_, packets)| packets))
-    };
-    of(true) / of(false)
+    });
+    on / off
 }
 
 /// Returns the Wi-Fi's rate while it is delayed over its rate while it is not.
 pub(super) fn delayed_rate(run: &RunRecord, scenario: Scenario, reading: Reading) -> f64 {
-    let of = |is_on: bool| {
-        let is_meant = |at: f64| phase(at - 0.5, reading.phase_s(scenario)).0 == is_on;
+    let phase_s = reading.phase_s(scenario);
+    let [on, off] = [true, false].map(|is_on| {
         let rates = rates(run, WIFI).into_iter();
         let counted = rates.filter(|(at, _)| (COUNTED.0..=COUNTED.1).contains(at));
-        mean(
-            counted
-                .filter(|(at, _)| is_meant(*at))
-                .map(|(_, rate)| rate),
-        )
-    };
-    of(true) / of(false)
+        let meant = counted.filter(|(at, _)| phase(at - 0.5, phase_s).0 == is_on);
+        mean(meant.map(|(_, rate)| rate))
+    });
+    on / off
 }
 
 /// Returns the share of the time in which a path's window has no room for a packet.
@@ -131,8 +128,9 @@ fn blocked_while(run: &RunRecord, place: usize, is_meant: impl Fn(f64) -> bool) 
         .iter()
         .zip(&path.congestion_window_bytes);
     let at = (1..).map(|index| f64::from(index) * series.interval_ms as f64 / 1e3);
-    let is_counted = |at: f64| (COUNTED.0..=COUNTED.1).contains(&at) && is_meant(at);
-    let counted = both.zip(at).filter(|(_, at)| is_counted(*at));
+    let counted = both
+        .zip(at)
+        .filter(|(_, at)| (COUNTED.0..=COUNTED.1).contains(at) && is_meant(*at));
     mean(counted.map(|(both, _)| f64::from(u8::from(is_full(both, packet)))))
 }
 
@@ -143,11 +141,14 @@ mod tests {
 
     /// Makes a run of 180 s with this window, in packets, and this rate, in packets per second.
     fn run(window: impl Fn(f64) -> u64, rate: impl Fn(f64) -> u64) -> RunRecord {
-        let seconds = || (0..180).map(|second| f64::from(second) + 0.5);
+        let seconds = (0..180).map(|second| f64::from(second) + 0.5);
         let path = PathSeries {
-            congestion_window_bytes: seconds().map(|at| window(at) * 1_500).collect(),
-            bytes_in_flight: seconds().map(|at| window(at).min(20) * 1_500).collect(),
-            delivered_bytes: seconds().map(|at| rate(at) * 1_500).collect(),
+            congestion_window_bytes: seconds.clone().map(|at| window(at) * 1_500).collect(),
+            bytes_in_flight: seconds
+                .clone()
+                .map(|at| window(at).min(20) * 1_500)
+                .collect(),
+            delivered_bytes: seconds.map(|at| rate(at) * 1_500).collect(),
             ..PathSeries::default()
         };
         let flow = FlowSeries {

@@ -104,16 +104,16 @@ fn judged(evidence: &Evidence, parts: Parts, scenario: Scenario, why: &str) -> J
     }
     let middle = &SPACE.points()[SPACE.middle()];
     for (path, label) in [(LTE, "LTE"), (WIFI, "Wi-Fi")] {
-        let line = |(who, label): (Who, &str)| {
+        let who = [(Who::Cubic, "CUBIC"), (Who::Bbr, "BBR of Linux 4.9")];
+        let lines = who.map(|(who, label)| {
             let run = evidence.shown(&middle.of(&case_name(scenario, Reading::Both, who)));
             Line::new(label, rates(run, path))
-        };
-        let who = [(Who::Cubic, "CUBIC"), (Who::Bbr, "BBR of Linux 4.9")];
+        });
         judgement.draw(Chart::Lines(Lines {
             title: format!("{scenario:?}: throughput, {label}"),
             x: "time, s".to_owned(),
             y: "kbit/s".to_owned(),
-            lines: who.map(line).into(),
+            lines: lines.into(),
             ..Lines::default()
         }));
     }

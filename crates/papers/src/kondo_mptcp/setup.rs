@@ -1,5 +1,6 @@
 //! Tables I and II, Fig. 3: the tested network.
 
+use anabranch_link::LinkConfig;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use super::{BBR, CUBIC, PAPER, Reading, SCENARIOS, SPACE, Scenario, Who, case};
@@ -53,22 +54,19 @@ fn is_film(file: &File) -> bool {
     film.length == Duration::from_secs(180) && bytes.abs_diff(expected) < expected / 100
 }
 
+fn link<'a>(file: &'a File, name: &str) -> &'a LinkConfig {
+    let found = file.links.iter().find(|link| link.name == name);
+    &found.expect("the scenario has it").config
+}
+
 fn is_as_printed(file: &File, who: Who, scenario: Scenario, reading: Reading) -> bool {
     let controller = match who {
         Who::Cubic => CUBIC,
         _ => BBR,
     };
     let flow = &file.flows[0];
-    let link = |name: &str| {
-        let found = file.links.iter().find(|link| link.name == name);
-        &found.expect("the scenario has it").config
-    };
-    let is_link = |name: &str| {
-        let link = link(name);
-        link.rate == Some(DataRate::from_megabits_per_second(3)) && link.delay == Duration::ZERO
-    };
     let phase = Duration::from_secs(reading.phase_s(scenario));
-    let changes = &link("wifi-air").delay_schedule;
+    let changes = &link(file, "wifi-air").delay_schedule;
     let expected = (1..).map(|index| {
         let is_on = index % 2 == 1;
         let delay = Duration::from_millis(if is_on { 60 } else { 0 });
@@ -78,8 +76,10 @@ fn is_as_printed(file: &File, who: Who, scenario: Scenario, reading: Reading) ->
     is_film(file)
         && flow.controller() == controller
         && flow.scheduler() == "spd"
-        && is_link("wifi")
-        && is_link("lte")
+        && ["wifi", "lte"].iter().all(|name| {
+            let link = link(file, name);
+            link.rate == Some(DataRate::from_megabits_per_second(3)) && link.delay == Duration::ZERO
+        })
         && changes.last().is_some_and(|(at, _)| *at >= last)
         && changes
             .iter()

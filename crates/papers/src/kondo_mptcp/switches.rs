@@ -12,7 +12,6 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
 use crate::record::RunRecord;
-use crate::sweep::Point;
 use anabranch_lab::metrics::Unit;
 
 fn ratio(at: &At<'_>, scenario: Scenario) -> f64 {
@@ -200,7 +199,6 @@ pub(super) const BLOCKED: Claim = Claim {
 
 fn judge_blocked(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new();
-    let run = |point: &Point, who: &str| evidence.shown(&point.of(who));
     type Part = (&'static str, fn(&RunRecord) -> bool);
     let parts: [Part; 3] = [
         ("the Wi-Fi's window is at most half of LTE's", |run| {
@@ -212,26 +210,23 @@ fn judge_blocked(evidence: &Evidence) -> Judgement {
         ("LTE carries two thirds", |run| far_share(run) >= 2.0 / 3.0),
     ];
     let all = SPACE.met_points(|point| {
-        let run = run(point, "BBR");
+        let run = evidence.shown(&point.of("BBR"));
         vec![Expect::that("", parts.iter().all(|(_, is_so)| is_so(run)))]
     });
     all.report("all of it", &mut judgement);
     for (name, is_so) in parts {
-        let one = SPACE.met_points(|point| vec![Expect::that("", is_so(run(point, "BBR")))]);
+        let one = SPACE.met_points(|point| {
+            let run = evidence.shown(&point.of("BBR"));
+            vec![Expect::that("", is_so(run))]
+        });
         one.report(name, &mut judgement);
     }
     let points = SPACE.points();
-    let share = |who: &str| {
-        Samples(
-            points
-                .iter()
-                .map(|point| far_share(run(point, who)))
-                .collect(),
-        )
-    };
     for who in ["BBR", "CUBIC"] {
+        let runs = points.iter().map(|point| evidence.shown(&point.of(who)));
+        let shares = Samples(runs.map(far_share).collect());
         let name = format!("share that LTE carries, {who}, over the points");
-        judgement.report(&Measured::new(name, Unit::Share, share(who)));
+        judgement.report(&Measured::new(name, Unit::Share, shares));
     }
     judgement.because(format!(
         "The data take LTE, but no full window sends them there: BBR's pacer limits the bytes in \
@@ -244,23 +239,27 @@ fn judge_blocked(evidence: &Evidence) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_lab::Scenario as File;
+    use anabranch_link::LinkConfig;
+
+    fn link<'a>(scenario: &'a File, name: &str) -> &'a LinkConfig {
+        let found = scenario.links.iter().find(|link| link.name == name);
+        &found.unwrap().config
+    }
 
     /// The near path is the near one without the delay, at every point.
     #[test]
     fn the_narrow_path_is_the_near_one() {
         for case in SPACE.cases(&[narrow("BBR", BBR)]) {
             let scenario = case.scenario().unwrap_or_else(|error| panic!("{error}"));
-            let link = |name: &str| {
-                let found = scenario.links.iter().find(|link| link.name == name);
-                &found.unwrap().config
-            };
-            let trip = |path: &str| {
+            let [wifi, lte] = ["wifi", "lte"].map(|path| {
                 let [there, back] =
-                    ["base", "back"].map(|part| link(&format!("{path}-{part}")).delay);
+                    ["base", "back"].map(|part| link(&scenario, &format!("{path}-{part}")).delay);
                 there + back
-            };
-            assert!(trip("wifi") < trip("lte"));
-            assert_eq!(link("wifi").rate.unwrap().bits_per_second(), 1_000_000);
+            });
+            assert!(wifi < lte);
+            let rate = link(&scenario, "wifi").rate.unwrap();
+            assert_eq!(rate.bits_per_second(), 1_000_000);
         }
     }
 }

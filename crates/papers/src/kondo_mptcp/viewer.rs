@@ -1,6 +1,6 @@
 //! Figs. 4, 6 and 8: the viewer's picture.
 
-use super::figure::{At, Part, Parts, judge_where, over_points};
+use super::figure::{Part, Parts, judge_where, over_points};
 use super::measures::viewer;
 use super::{BBR, PAPER, SCENARIOS, Scenario, cases};
 use crate::claim::{Basis, Claim, Subject};
@@ -95,17 +95,21 @@ fn numbers(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario, p
     let counts: [(&str, Count, f64); 2] =
         [("underflows", underflows, 1.0), ("discards", discards, 0.0)];
     for (what, count, paper) in counts {
-        let of = |name: &str, run: &dyn Fn(&At<'_>) -> f64, judgement: &mut Judgement| {
-            let name = format!("{name} in {scenario:?}: {what}");
-            let value = over_points(evidence, &name, Unit::Number, run);
+        let name = format!("BBR in {scenario:?}: {what}");
+        let bbr = over_points(evidence, &name, Unit::Number, |at| {
+            count(at.bbr(scenario)) as f64
+        });
+        let name = format!("CUBIC in {scenario:?}: {what}");
+        let cubic = over_points(evidence, &name, Unit::Number, |at| {
+            count(at.cubic(scenario)) as f64
+        });
+        for value in [bbr, cubic] {
             judgement.report(&if published {
                 value.beside(paper)
             } else {
                 value
             });
-        };
-        of("BBR", &|at| count(at.bbr(scenario)) as f64, judgement);
-        of("CUBIC", &|at| count(at.cubic(scenario)) as f64, judgement);
+        }
     }
 }
 

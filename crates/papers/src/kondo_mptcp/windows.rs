@@ -84,19 +84,19 @@ pub(super) const PARTS: [Parts; 3] = [IN_A, IN_B, IN_C];
 fn draw(judgement: &mut Judgement, evidence: &Evidence, scenario: Scenario) {
     let middle = &SPACE.points()[SPACE.middle()];
     for reading in [Reading::Both, Reading::Each] {
-        let line = |(who, label): (Who, &str)| {
-            let run = evidence.shown(&middle.of(&case_name(scenario, reading, who)));
-            Line::new(label, windows(run, WIFI))
-        };
         let mut who = vec![(Who::Cubic, "CUBIC"), (Who::Bbr, "BBR of Linux 4.9")];
         if reading == Reading::Both {
             who.push((Who::Today, "BBR of today"));
         }
+        let lines = who.into_iter().map(|(who, label)| {
+            let run = evidence.shown(&middle.of(&case_name(scenario, reading, who)));
+            Line::new(label, windows(run, WIFI))
+        });
         judgement.draw(Chart::Lines(Lines {
             title: format!("{scenario:?}: window, Wi-Fi ({})", reading.name()),
             x: "time, s".to_owned(),
             y: "packets".to_owned(),
-            lines: who.into_iter().map(line).collect(),
+            lines: lines.collect(),
             ..Lines::default()
         }));
     }

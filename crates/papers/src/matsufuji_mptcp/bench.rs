@@ -89,9 +89,8 @@ impl Plan<'_> {
             );
             let named = Case {
                 name: case_name(&network, variant, scheduler),
-                ..base
+                ..base.seeds(TRIALS)
             };
-            let named = named.seeds(TRIALS);
             cases.push(named.clone());
             let is_ccp = swapped(variant, subject, name) == "ccp";
             let points = SPACE.points().into_iter();
@@ -191,12 +190,13 @@ pub(super) fn underflows(run: &RunRecord) -> f64 {
 /// Returns the packets that a path retransmitted after losses, as TCP counts them. Packets that
 /// MPTCP reinjects on another flow are new to TCP.
 pub(super) fn resent(path: &PathStatistics) -> f64 {
-    let reinjected = path
+    let reinjected: u64 = path
         .traffic
         .reasons
         .iter()
-        .filter(|sent| sent.reason == SendReason::Reinjection.name());
-    let reinjected: u64 = reinjected.map(|sent| sent.packets).sum();
+        .filter(|sent| sent.reason == SendReason::Reinjection.name())
+        .map(|sent| sent.packets)
+        .sum();
     (path.traffic.packets_retransmitted - reinjected) as f64
 }
 
@@ -236,6 +236,12 @@ impl At<'_> {
     ) -> [f64; 2] {
         let film = (network, variant, scheduler);
         [0, 1].map(|flow| self.mean(film, |run| resent(&run.statistics.flows[0].paths[flow])))
+    }
+
+    /// Returns the retransmitted packets of all flows.
+    pub(super) fn resent(&self, network: &Network, variant: &str, scheduler: &str) -> f64 {
+        let by_flow = self.retransmissions(network, variant, scheduler);
+        by_flow.iter().sum()
     }
 
     /// Returns whether all runs of a plan could be drawn in the paper's figures.
@@ -296,15 +302,19 @@ fn show(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
     let variants: Vec<&str> = [plan.variants, &[CCPD]].concat();
     for network in plan.networks {
         for scheduler in plan.schedulers {
-            let of = |measure: &dyn Fn(&RunRecord) -> f64| -> Vec<Samples> {
-                let names = variants
-                    .iter()
-                    .map(|variant| case_name(network, variant, scheduler));
-                names.map(|name| evidence.each(&name, measure)).collect()
-            };
-            let discards = of(&|run| download(run).discarded as f64);
-            let underflows = of(&|run| download(run).underflows as f64);
-            let flow = |index: usize| of(&|run| resent(&run.statistics.flows[0].paths[index]));
+            let (mut discards, mut underflows) = (Vec::new(), Vec::new());
+            let mut resent_by = [Vec::new(), Vec::new()];
+            for variant in &variants {
+                let name = case_name(network, variant, scheduler);
+                discards.push(evidence.each(&name, |run| download(run).discarded as f64));
+                underflows.push(evidence.each(&name, |run| download(run).underflows as f64));
+                for (flow, samples) in resent_by.iter_mut().enumerate() {
+                    samples.push(
+                        evidence.each(&name, |run| resent(&run.statistics.flows[0].paths[flow])),
+                    );
+                }
+            }
+            let [first, second] = resent_by;
             let events = ("events", network.most_events);
             let packets = ("packets", network.most_retransmissions);
             let pictures = [
@@ -314,7 +324,7 @@ fn show(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
                 ),
                 (
                     packets,
-                    [("resent on flow 1", flow(0)), ("resent on flow 2", flow(1))],
+                    [("resent on flow 1", first), ("resent on flow 2", second)],
                 ),
             ];
             for ((unit, end), kinds) in pictures {
@@ -366,16 +376,17 @@ fn bars(
 
 /// Expects that a variant's whole films stay within the axes of the figures.
 pub(super) fn within_axes(evidence: &Evidence, plan: &Plan<'_>, variant: &str) -> Vec<Expect> {
-    let expect = |(network, scheduler): (&Network, &&str)| {
-        let case = case_name(network, variant, scheduler);
-        let samples = evidence.each(&case, |run| {
-            let seen = download(run);
-            seen.discarded.max(seen.underflows) as f64
-        });
-        let events = Measured::new(format!("{case}: most events"), Unit::Number, samples);
-        events.at_most(network.most_events)
-    };
     let networks = plan.networks.iter();
     let pairs = networks.flat_map(|network| plan.schedulers.iter().map(move |it| (network, it)));
-    pairs.map(expect).collect()
+    pairs
+        .map(|(network, scheduler)| {
+            let case = case_name(network, variant, scheduler);
+            let samples = evidence.each(&case, |run| {
+                let seen = download(run);
+                seen.discarded.max(seen.underflows) as f64
+            });
+            let events = Measured::new(format!("{case}: most events"), Unit::Number, samples);
+            events.at_most(network.most_events)
+        })
+        .collect()
 }

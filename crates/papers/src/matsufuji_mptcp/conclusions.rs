@@ -70,14 +70,14 @@ pub(super) const LPC_FOR_CCP: Claim = Claim {
     cases: |name| plan(&VARIANTS, SPD_AND_LPC).cases("ccp", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS, SPD_AND_LPC);
-        let ccp = |at: &At<'_>| gains_by_lpc(at, "ccp");
-        let others = |at: &At<'_>| {
-            let mut others = VARIANTS.iter().filter(|variant| **variant != "ccp");
-            others.all(|variant| loses_nothing_by_lpc(at, variant))
-        };
         let sentences: [Sentence<'_>; 2] = [
-            ("CCP gains by LPC in one network, loses in none", &ccp),
-            ("the others lose nothing by LPC", &others),
+            ("CCP gains by LPC in one network, loses in none", &|at| {
+                gains_by_lpc(at, "ccp")
+            }),
+            ("the others lose nothing by LPC", &|at| {
+                let mut others = VARIANTS.iter().filter(|variant| **variant != "ccp");
+                others.all(|variant| loses_nothing_by_lpc(at, variant))
+            }),
         ];
         let why = "A CCP with a stable gain has nothing to gain, and one that overflows waits for \
                    its windows, whatever the scheduler.";
@@ -88,6 +88,16 @@ pub(super) const LPC_FOR_CCP: Claim = Claim {
         judgement
     },
 };
+
+/// Returns whether, with each scheduler, `ours` is no worse in any network, and better in one.
+fn is_better(at: &At<'_>, ours: &str, other: &str) -> bool {
+    SCHEDULERS.iter().all(|scheduler| {
+        is_better_somewhere(|network| {
+            let [ours, other] = [ours, other].map(|it| at.video(network, it, scheduler));
+            (ours, other)
+        })
+    })
+}
 
 pub(super) const OLIA_BETTER: Claim = Claim {
     id: "S3-C2",
@@ -101,21 +111,13 @@ pub(super) const OLIA_BETTER: Claim = Claim {
     cases: |name| plan(&["lia", "olia"], &SCHEDULERS).cases("", name),
     judge: |evidence| {
         let plan = plan(&["lia", "olia"], &SCHEDULERS);
-        let olia_by = |at: &At<'_>, ours: &str, other: &str| {
-            SCHEDULERS.iter().all(|scheduler| {
-                is_better_somewhere(|network| {
-                    let [ours, other] = [ours, other].map(|it| at.video(network, it, scheduler));
-                    (ours, other)
-                })
-            })
-        };
-        let olia = |at: &At<'_>| olia_by(at, "olia", "lia");
-        let sentences: [Sentence<'_>; 1] = [("OLIA better than LIA", &olia)];
+        let sentences: [Sentence<'_>; 1] =
+            [("OLIA better than LIA", &|at| is_better(at, "olia", "lia"))];
         let why = "OLIA leaves the path that loses more to the other one, as it is made to. One \
                    path carries 5 Mbit/s, and the film has 5.24: it lacks the rate that LIA keeps \
                    on flow 2.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
-        let lia = met_points(evidence, &|at| olia_by(at, "lia", "olia"));
+        let lia = met_points(evidence, &|at| is_better(at, "lia", "olia"));
         lia.show("LIA better than OLIA", &mut judgement);
         judgement
     },
@@ -132,6 +134,16 @@ fn share(run: &RunRecord, path: usize) -> f64 {
     new(&paths[path]) / paths.iter().map(new).sum::<f64>()
 }
 
+fn spd_leaves_longer_path(at: &At<'_>) -> bool {
+    [(FAR_SECOND, 1), (FAR_FIRST, 0)]
+        .iter()
+        .all(|(network, path)| {
+            let [spd, lpc] = ["spd", "lpc"]
+                .map(|scheduler| at.mean((network, "cubic", scheduler), |run| share(run, *path)));
+            spd < lpc && spd < 1.0 / 3.0
+        })
+}
+
 pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
     id: "S3-C3",
     paper: &PAPER,
@@ -144,16 +156,8 @@ pub(super) const SPD_AND_THE_LONG_PATH: Claim = Claim {
     cases: |name| uneven(&["cubic"]).cases("", name),
     judge: |evidence| {
         let plan = uneven(&["cubic"]);
-        let sentence = |at: &At<'_>| {
-            [(FAR_SECOND, 1), (FAR_FIRST, 0)]
-                .iter()
-                .all(|(network, path)| {
-                    let of =
-                        |scheduler| at.mean((network, "cubic", scheduler), |run| share(run, *path));
-                    of("spd") < of("lpc") && of("spd") < 1.0 / 3.0
-                })
-        };
-        let sentences: [Sentence<'_>; 1] = [("SPD leaves the longer path alone", &sentence)];
+        let sentences: [Sentence<'_>; 1] =
+            [("SPD leaves the longer path alone", &spd_leaves_longer_path)];
         let why = "Random loss keeps the window of the lossy path small, and the film needs more \
                    than half of both paths' rate: both windows are used up, in whatever order \
                    they are offered. Without random loss SPD does as the paper says.";
@@ -192,8 +196,9 @@ pub(super) const ALIKE: Claim = Claim {
     cases: |name| plan(&VARIANTS, &SCHEDULERS).cases("", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS, &SCHEDULERS);
-        let all = |at: &At<'_>| VARIANTS.iter().all(|variant| is_alike(at, variant));
-        let sentences: [Sentence<'_>; 1] = [("all schedulers alike", &all)];
+        let sentences: [Sentence<'_>; 1] = [("all schedulers alike", &|at| {
+            VARIANTS.iter().all(|variant| is_alike(at, variant))
+        })];
         judge(evidence, &plan, &sentences, "")
     },
 };
@@ -219,17 +224,24 @@ pub(super) const FLOW_2: Claim = Claim {
             schedulers: SPD,
             ..uneven(&VARIANTS)
         };
-        let differs = |at: &At<'_>| {
+        let sentences: [Sentence<'_>; 1] = [("100/200 ms is not like 200/100 ms", &|at| {
             VARIANTS.iter().any(|variant| {
                 let [one, other] =
                     [FAR_SECOND, FAR_FIRST].map(|network| at.video(&network, variant, "spd"));
                 !one.is_like(&other)
             })
-        };
-        let sentences: [Sentence<'_>; 1] = [("100/200 ms is not like 200/100 ms", &differs)];
+        })];
         judge(evidence, &plan, &sentences, "")
     },
 };
+
+fn cubic_is_no_worse_than_coupled(at: &At<'_>) -> bool {
+    NETWORKS.iter().all(|network| {
+        let coupled = ["lia", "olia"].map(|variant| at.video(network, variant, "lpc"));
+        let cubic = at.video(network, "cubic", "spd");
+        !coupled.iter().any(|coupled| coupled.is_better_than(&cubic))
+    })
+}
 
 pub(super) const ADVICE: Claim = Claim {
     id: "S3-C6",
@@ -243,24 +255,20 @@ pub(super) const ADVICE: Claim = Claim {
     cases: |name| plan(&VARIANTS, &SCHEDULERS).cases("cubic", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS, &SCHEDULERS);
-        let uncoupled = |at: &At<'_>| is_alike(at, "cubic") && is_alike(at, "compound");
-        let olia = |at: &At<'_>| {
-            NETWORKS.iter().any(|network| {
-                let [spd, lpc] = ["spd", "lpc"].map(|it| at.video(network, "olia", it));
-                lpc.is_better_than(&spd)
-            })
-        };
-        let best = |at: &At<'_>| {
-            NETWORKS.iter().all(|network| {
-                let coupled = ["lia", "olia"].map(|variant| at.video(network, variant, "lpc"));
-                let cubic = at.video(network, "cubic", "spd");
-                !coupled.iter().any(|coupled| coupled.is_better_than(&cubic))
-            })
-        };
         let sentences: [Sentence<'_>; 3] = [
-            ("Cubic and Compound alike under all schedulers", &uncoupled),
-            ("Cubic no worse than the coupled ones with LPC", &best),
-            ("OLIA gains by LPC in one network", &olia),
+            ("Cubic and Compound alike under all schedulers", &|at| {
+                is_alike(at, "cubic") && is_alike(at, "compound")
+            }),
+            (
+                "Cubic no worse than the coupled ones with LPC",
+                &cubic_is_no_worse_than_coupled,
+            ),
+            ("OLIA gains by LPC in one network", &|at| {
+                NETWORKS.iter().any(|network| {
+                    let [spd, lpc] = ["spd", "lpc"].map(|it| at.video(network, "olia", it));
+                    lpc.is_better_than(&spd)
+                })
+            }),
         ];
         let why = "The coupled windows are too small for the film; a scheduler cannot make them \
                    larger.";
@@ -284,17 +292,14 @@ pub(super) const CCP_RESENDS: Claim = Claim {
     cases: |name| plan(&VARIANTS, SPD).cases("ccp", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS, SPD);
-        let most = |at: &At<'_>| {
+        let sentences: [Sentence<'_>; 1] = [("CCP resends the most", &|at| {
             NETWORKS.iter().all(|network| {
-                let sum = |variant: &str| -> f64 {
-                    let by_flow = at.retransmissions(network, variant, "spd");
-                    by_flow.iter().sum()
-                };
                 let mut others = VARIANTS.iter().filter(|variant| **variant != "ccp");
-                others.all(|variant| sum(variant) < sum("ccp"))
+                others.all(|variant| {
+                    at.resent(network, variant, "spd") < at.resent(network, "ccp", "spd")
+                })
             })
-        };
-        let sentences: [Sentence<'_>; 1] = [("CCP resends the most", &most)];
+        })];
         let why = "With a stable gain CCP loses packets by chance alone; Cubic fills the queues.";
         let mut judgement = judge(evidence, &plan, &sentences, why);
         judgement
@@ -316,12 +321,11 @@ pub(super) const LATENCY: Claim = Claim {
     cases: |name| plan(&VARIANTS, &SCHEDULERS).cases("", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS, &SCHEDULERS);
-        let longer = |at: &At<'_>| {
+        let sentences: [Sentence<'_>; 1] = [("bytes wait longer on the longer path", &|at| {
             let [near, far] =
                 [EQUAL, FAR_SECOND].map(|it| at.mean((&it, "cubic", "spd"), |run| waited(run).0));
             near < far
-        };
-        let sentences: [Sentence<'_>; 1] = [("bytes wait longer on the longer path", &longer)];
+        })];
         let mut judgement = judge(evidence, &plan, &sentences, "");
         report_more(evidence, &plan, &mut judgement);
         judgement

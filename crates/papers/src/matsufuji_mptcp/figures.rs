@@ -62,34 +62,30 @@ use Shown::{Alike, Best, Improves, ResendsMore, Similar, Worsens};
 
 impl Shown {
     fn is_so(self, at: &At<'_>, network: &Network) -> bool {
-        let video = |variant: &str, scheduler: &str| at.video(network, variant, scheduler);
         match self {
             Best(others) => others.iter().all(|other| {
-                let other = video(other, "spd");
+                let other = at.video(network, other, "spd");
                 UNCOUPLED
                     .iter()
-                    .all(|variant| video(variant, "spd").is_better_than(&other))
+                    .all(|variant| at.video(network, variant, "spd").is_better_than(&other))
             }),
             Similar => {
-                let cubic = video("cubic", "spd");
+                let cubic = at.video(network, "cubic", "spd");
                 let mut others = ["compound", "lia", "olia"].iter();
-                others.all(|other| video(other, "spd").is_like(&cubic))
+                others.all(|other| at.video(network, other, "spd").is_like(&cubic))
             }
-            Improves(variant, scheduler) => {
-                video(variant, scheduler).is_better_than(&video(variant, "spd"))
-            }
-            Worsens(variant, scheduler) => {
-                video(variant, "spd").is_better_than(&video(variant, scheduler))
-            }
-            Alike(variants, scheduler) => variants
-                .iter()
-                .all(|variant| video(variant, scheduler).is_like(&video(variant, "spd"))),
+            Improves(variant, scheduler) => at
+                .video(network, variant, scheduler)
+                .is_better_than(&at.video(network, variant, "spd")),
+            Worsens(variant, scheduler) => at
+                .video(network, variant, "spd")
+                .is_better_than(&at.video(network, variant, scheduler)),
+            Alike(variants, scheduler) => variants.iter().all(|variant| {
+                at.video(network, variant, scheduler)
+                    .is_like(&at.video(network, variant, "spd"))
+            }),
             ResendsMore(variant, scheduler) => {
-                let sum = |scheduler| -> f64 {
-                    let by_flow = at.retransmissions(network, variant, scheduler);
-                    by_flow.iter().sum()
-                };
-                sum(scheduler) > sum("spd")
+                at.resent(network, variant, scheduler) > at.resent(network, variant, "spd")
             }
         }
     }

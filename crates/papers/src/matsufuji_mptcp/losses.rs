@@ -28,13 +28,13 @@ fn share_resent(run: &RunRecord, flow: usize) -> f64 {
 
 /// Returns whether flow 2 resends the larger share, over all variants together.
 fn loses_more(at: &At<'_>, network: &Network) -> bool {
-    let mean = |flow: usize| -> f64 {
-        let shares = VARIANTS
+    let [first, second] = [0, 1].map(|flow| {
+        VARIANTS
             .iter()
-            .map(|variant| at.mean((network, variant, "spd"), |run| share_resent(run, flow)));
-        shares.sum()
-    };
-    mean(1) > mean(0)
+            .map(|variant| at.mean((network, variant, "spd"), |run| share_resent(run, flow)))
+            .sum::<f64>()
+    });
+    second > first
 }
 
 /// Returns whether both flows' bars lie within the figure's axis, with all variants.
@@ -58,11 +58,13 @@ pub(super) const BY_FLOW: Claim = Claim {
     cases: |name| plan(&VARIANTS).cases("", name),
     judge: |evidence| {
         let plan = plan(&VARIANTS);
-        let more = |at: &At<'_>| NETWORKS.iter().all(|network| loses_more(at, network));
-        let drawn = |at: &At<'_>| NETWORKS.iter().all(|network| is_drawn(at, network));
         let sentences: [Sentence<'_>; 2] = [
-            ("flow 2 resends the larger share", &more),
-            ("both flows' retransmissions within the axes", &drawn),
+            ("flow 2 resends the larger share", &|at| {
+                NETWORKS.iter().all(|network| loses_more(at, network))
+            }),
+            ("both flows' retransmissions within the axes", &|at| {
+                NETWORKS.iter().all(|network| is_drawn(at, network))
+            }),
         ];
         let why = "Without random loss both queues overflow alike, and with 200/100 ms flow 2, \
                    whose window opens faster, overflows its own more often.";
@@ -92,12 +94,10 @@ pub(super) const UNDERFLOWS: Claim = Claim {
     subject: Subject::Controller("compound"),
     cases: |name| plan(COMPOUND_AND_CCP).cases("compound", name),
     judge: |evidence| {
-        let of = |at: &At<'_>, network: &Network, variant: &str| {
-            at.mean((network, variant, "spd"), underflows)
-        };
         let more = met_points(evidence, &|at| {
             NETWORKS.iter().any(|network| {
-                let [compound, ccp] = ["compound", "ccp"].map(|it| of(at, network, it));
+                let [compound, ccp] =
+                    ["compound", "ccp"].map(|it| at.mean((network, it, "spd"), underflows));
                 compound > ccp
             })
         });
@@ -108,9 +108,10 @@ pub(super) const UNDERFLOWS: Claim = Claim {
         for network in &NETWORKS {
             for variant in COMPOUND_AND_CCP {
                 let at = points.iter().map(|point| At { evidence, point });
-                let counts = at.map(|at| of(&at, network, variant)).collect();
+                let counts = at.map(|at| at.mean((network, variant, "spd"), underflows));
+                let samples = Samples(counts.collect());
                 let name = format!("{variant}, spd, {}: underflows at a point", network.name);
-                judgement.report(&Measured::new(name, Unit::Number, Samples(counts)));
+                judgement.report(&Measured::new(name, Unit::Number, samples));
             }
         }
         judgement

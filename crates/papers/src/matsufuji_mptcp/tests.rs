@@ -67,26 +67,27 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Captured {
     }
 }
 
+fn path(new: u64, resent: u64) -> PathStatistics {
+    let mut path = PathStatistics::default();
+    let reasons = [
+        (SendReason::New, new),
+        (SendReason::Lost, resent),
+        (SendReason::Reinjection, 70_000),
+    ];
+    path.traffic
+        .reasons
+        .extend(reasons.map(|(reason, packets)| ReasonTraffic {
+            reason: reason.name().to_owned(),
+            packets,
+            bytes: 0,
+        }));
+    path.traffic.packets_retransmitted = resent + 70_000;
+    path.traffic.packets_sent = 200_000;
+    path
+}
+
 /// Makes a run with these counts.
 fn run(seen: Captured, network: &str) -> RunRecord {
-    let path = |new: u64, resent: u64| {
-        let mut path = PathStatistics::default();
-        let reasons = [
-            (SendReason::New, new),
-            (SendReason::Lost, resent),
-            (SendReason::Reinjection, 70_000),
-        ];
-        path.traffic
-            .reasons
-            .extend(reasons.map(|(reason, packets)| ReasonTraffic {
-                reason: reason.name().to_owned(),
-                packets,
-                bytes: 0,
-            }));
-        path.traffic.packets_retransmitted = resent + 70_000;
-        path.traffic.packets_sent = 200_000;
-        path
-    };
     let shares = match network {
         "200/100 ms" => [seen.longer, 100 - seen.longer],
         _ => [100 - seen.longer, seen.longer],
@@ -139,8 +140,8 @@ fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
         };
         let mut seen = paper(variant, scheduler, network);
         for (of, by, on, change) in changes {
-            let is_meant = |pattern: &str, name: &str| pattern.is_empty() || pattern == name;
-            if is_meant(of, variant) && is_meant(by, scheduler) && is_meant(on, network) {
+            let mut pairs = [(of, variant), (by, scheduler), (on, network)].into_iter();
+            if pairs.all(|(pattern, name)| pattern.is_empty() || *pattern == name) {
                 change(&mut seen);
             }
         }
@@ -180,9 +181,15 @@ fn the_observations_of_the_paper_hold() {
 
 #[test]
 fn each_sentence_can_fail() {
-    let good = |seen: &mut Captured| seen.discards = 10.0;
-    let bad = |seen: &mut Captured| seen.discards = 195.0;
-    let resends = |seen: &mut Captured| seen.resent = 20_000;
+    fn good(seen: &mut Captured) {
+        seen.discards = 10.0;
+    }
+    fn bad(seen: &mut Captured) {
+        seen.discards = 195.0;
+    }
+    fn resends(seen: &mut Captured) {
+        seen.resent = 20_000;
+    }
     let changes: [(&str, Change); 38] = [
         ("S3-F4", ("lia", "", "", good)),
         ("S3-F4", ("olia", "", "", good)),
@@ -270,10 +277,12 @@ fn bars_beyond_the_axes_are_not_the_papers() {
 
 #[test]
 fn discards_come_first_and_underflows_decide_between_likes() {
-    let video = |discards, underflows| Video {
-        discards,
-        underflows,
-    };
+    fn video(discards: f64, underflows: f64) -> Video {
+        Video {
+            discards,
+            underflows,
+        }
+    }
     assert!(video(0.0, 50.0).is_better_than(&video(31.0, 0.0)));
     assert!(video(0.0, 10.0).is_like(&video(30.0, 0.0)));
     assert!(video(30.0, 0.0).is_better_than(&video(0.0, 11.0)));

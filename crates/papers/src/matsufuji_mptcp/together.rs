@@ -36,9 +36,9 @@ pub(super) const TOGETHER: Claim = Claim {
             judgement.report(&Measured::new(text, Unit::Number, Samples(counts)));
             for (seen, point) in seen.iter().zip(&points) {
                 if seen.len() > best.0 {
-                    let figures: Vec<String> = seen.iter().map(u8::to_string).collect();
+                    let numbers: Vec<String> = seen.iter().map(u8::to_string).collect();
                     let (count, point) = (seen.len(), SPACE.describe(point));
-                    let figures = figures.join(", ");
+                    let figures = numbers.join(", ");
                     let text = format!(
                         "{count} of {FIGURE_COUNT} figures at one point (Figs. {figures}, {name}), \
                          with {point}."

@@ -59,13 +59,12 @@ pub(super) const COMPOUND: Claim = Claim {
     cases: |name| plan(COMPOUND_AND_RENO).cases("compound", name),
     judge: |evidence| {
         let plan = plan(COMPOUND_AND_RENO);
-        let is_like_reno = |at: &At<'_>| {
+        let sentences: [Sentence<'_>; 1] = [("Compound's video like Reno's", &|at| {
             NETWORKS.iter().all(|network| {
                 let [compound, reno] = ["compound", RENO].map(|it| at.video(network, it, "spd"));
                 compound.is_like(&reno)
             })
-        };
-        let sentences: [Sentence<'_>; 1] = [("Compound's video like Reno's", &is_like_reno)];
+        })];
         let why = "The delay window opens where nothing queues. Where a loss comes before a queue, \
                    it is most of the window.";
         judge(evidence, &plan, &sentences, why)
@@ -85,15 +84,17 @@ pub(super) const COUPLED: Claim = Claim {
     cases: |name| plan(COUPLED_AND_RENO).cases("", name),
     judge: |evidence| {
         let plan = plan(COUPLED_AND_RENO);
-        let are_smaller = |at: &At<'_>, variant: &str| {
-            let mut networks = NETWORKS.iter();
-            networks.all(|network| are_no_larger_than_renos(at, network, variant))
-        };
-        let lia = |at: &At<'_>| are_smaller(at, "lia");
-        let olia = |at: &At<'_>| are_smaller(at, "olia");
         let sentences: [Sentence<'_>; 2] = [
-            ("LIA's windows no larger than Reno's", &lia),
-            ("OLIA's windows no larger than Reno's", &olia),
+            ("LIA's windows no larger than Reno's", &|at| {
+                NETWORKS
+                    .iter()
+                    .all(|network| are_no_larger_than_renos(at, network, "lia"))
+            }),
+            ("OLIA's windows no larger than Reno's", &|at| {
+                NETWORKS
+                    .iter()
+                    .all(|network| are_no_larger_than_renos(at, network, "olia"))
+            }),
         ];
         let why = "A window that opens more slowly meets fewer losses of queues that overflow, and \
                    is halved less often.";

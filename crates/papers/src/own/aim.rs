@@ -70,11 +70,13 @@ pub(super) const FOLLOWING: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Scheduler(OURS),
     cases: |scheduler| {
-        let is_compared = |label: &str| label == OURS || COUNTING.contains(&label);
-        let labels = || labels().filter(|label| is_compared(label));
-        let names: Vec<String> = experiments()
-            .flat_map(|experiment| labels().map(move |label| experiment.named(label)))
+        let labels: Vec<&str> = labels()
+            .filter(|label| *label == OURS || COUNTING.contains(label))
             .collect();
+        let mut names = Vec::new();
+        for experiment in experiments() {
+            names.extend(labels.iter().map(|label| experiment.named(label)));
+        }
         cases(scheduler)
             .into_iter()
             .filter(|case| names.contains(&case.name))
@@ -143,26 +145,26 @@ struct Duel {
 
 impl Duel {
     fn new(evidence: &Evidence, experiment: &Experiment, label: &str) -> Duel {
-        let of = |label: &str, quantity| experiment.measured(evidence, label, quantity);
-        let median = |label: &str, quantity| of(label, quantity).samples.median();
         let mut peers: Vec<&str> = others()
-            .filter(|name| median(name, &OVERHEAD) <= MAX_OVERHEAD)
+            .filter(|name| experiment.median(evidence, name, &OVERHEAD) <= MAX_OVERHEAD)
             .collect();
         if peers.is_empty() {
             peers.extend(others().filter(|name| *name != DOUBLING));
         }
-        let delay = |name: &str| median(name, &EXCESS);
         let best = peers
             .into_iter()
-            .min_by(|one, other| delay(one).total_cmp(&delay(other)))
+            .min_by(|one, other| {
+                let one = experiment.median(evidence, one, &EXCESS);
+                one.total_cmp(&experiment.median(evidence, other, &EXCESS))
+            })
             .expect("there are other schedulers");
         Duel {
             name: experiment.name,
-            ours: of(label, &EXCESS),
-            other: of(best, &EXCESS),
-            late: median(label, &LATE),
-            other_late: median(best, &LATE),
-            overhead: median(label, &OVERHEAD),
+            ours: experiment.measured(evidence, label, &EXCESS),
+            other: experiment.measured(evidence, best, &EXCESS),
+            late: experiment.median(evidence, label, &LATE),
+            other_late: experiment.median(evidence, best, &LATE),
+            overhead: experiment.median(evidence, label, &OVERHEAD),
         }
     }
 
@@ -225,8 +227,8 @@ fn against(evidence: &Evidence, label: &str, other: &str) -> Measured {
     let ratios = Samples(
         experiments()
             .map(|experiment| {
-                let of = |label| experiment.measured(evidence, label, &EXCESS);
-                of(label).samples.median() / of(other).samples.median()
+                let delay = experiment.median(evidence, label, &EXCESS);
+                delay / experiment.median(evidence, other, &EXCESS)
             })
             .collect(),
     );
@@ -235,18 +237,14 @@ fn against(evidence: &Evidence, label: &str, other: &str) -> Measured {
 }
 
 fn picture(evidence: &Evidence, duels: &[Duel]) -> Chart {
-    let of = |label: &str| {
-        let measured = |experiment: Experiment| experiment.measured(evidence, label, &EXCESS);
-        let samples = experiments().map(|experiment| measured(experiment).samples);
-        (label.to_owned(), samples.collect())
-    };
+    let mut kinds = Vec::new();
+    for label in [OURS, OURS_WITH_FEC, "min-cost"] {
+        let samples =
+            experiments().map(|experiment| experiment.measured(evidence, label, &EXCESS).samples);
+        kinds.push((label.to_owned(), samples.collect()));
+    }
     let others = duels.iter().map(|duel| duel.other.samples.clone());
-    let kinds = [
-        of(OURS),
-        of(OURS_WITH_FEC),
-        of("min-cost"),
-        ("the best other".to_owned(), others.collect()),
-    ];
+    kinds.push(("the best other".to_owned(), others.collect()));
     let title = "Frame delay above propagation, every scenario of several paths";
     let groups = duels.iter().map(|duel| duel.name.to_owned());
     bars(title, "95th percentile, ms", 1.0, groups, kinds)

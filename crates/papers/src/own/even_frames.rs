@@ -79,11 +79,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 experiments()
                     .map(|experiment| {
                         let best = best(evidence, &experiment);
-                        experiment
-                            .measured(evidence, label, &EXCESS)
-                            .samples
-                            .median()
-                            / best.samples.median()
+                        experiment.median(evidence, label, &EXCESS) / best.samples.median()
                     })
                     .collect(),
             ),
@@ -97,11 +93,8 @@ fn judge(evidence: &Evidence) -> Judgement {
                 judgement.report(&experiment.measured(evidence, label, quantity));
             }
         }
-        let goodput = |label| {
-            let of = experiment.measured(evidence, label, &GOODPUT);
-            of.samples.median()
-        };
-        let ratio = goodput(SHAPES[1].0) / goodput(USUAL);
+        let even = experiment.median(evidence, SHAPES[1].0, &GOODPUT);
+        let ratio = even / experiment.median(evidence, USUAL, &GOODPUT);
         goodput_holds.push(Expect::by("", ratio - (1.0 - SAME_GOODPUT)));
     }
     judgement.expect(ratios[1].at_most(RATIO));
@@ -114,18 +107,19 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn picture(evidence: &Evidence) -> Chart {
-    let kind = |label: &str, of: &dyn Fn(&Experiment) -> Measured| {
-        let samples = experiments().map(|experiment| of(&experiment).samples);
-        (label.to_owned(), samples.collect())
-    };
-    let measured = |label: &'static str| {
-        move |experiment: &Experiment| experiment.measured(evidence, label, &EXCESS)
-    };
+    let [five, two, one] = [USUAL, SHAPES[0].0, SHAPES[1].0].map(|label| {
+        experiments()
+            .map(|experiment| experiment.measured(evidence, label, &EXCESS).samples)
+            .collect()
+    });
+    let best = experiments()
+        .map(|experiment| best(evidence, &experiment).samples)
+        .collect();
     let kinds = [
-        kind("5 x, min-cost", &measured(USUAL)),
-        kind("5 x, the best scheduler", &|of| best(evidence, of)),
-        kind("2 x, min-cost", &measured(SHAPES[0].0)),
-        kind("1 x, min-cost", &measured(SHAPES[1].0)),
+        ("5 x, min-cost".to_owned(), five),
+        ("5 x, the best scheduler".to_owned(), best),
+        ("2 x, min-cost".to_owned(), two),
+        ("1 x, min-cost".to_owned(), one),
     ];
     let title = "Frame delay above propagation, by the size of key frames";
     let groups = experiments().map(|experiment| experiment.name.to_owned());

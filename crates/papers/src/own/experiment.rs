@@ -34,13 +34,13 @@ pub(super) struct Experiment {
 impl Experiment {
     /// Returns a case for every scheduler, with `subject` in the place of ours.
     pub(super) fn cases(&self, subject: &str) -> Vec<Case> {
-        let case = |label: &str, scheduler: &str| self.case(label).scheduler(scheduler);
+        let with_fec = self.case(OURS_WITH_FEC).scheduler(subject);
         let mut cases = vec![
-            case(OURS, subject),
-            case(OURS_WITH_FEC, subject).set("flows.0.fec", FEC),
-            case(BOUND, ORACLE),
+            self.case(OURS).scheduler(subject),
+            with_fec.set("flows.0.fec", FEC),
+            self.case(BOUND).scheduler(ORACLE),
         ];
-        cases.extend(others().map(|name| case(name, name)));
+        cases.extend(others().map(|name| self.case(name).scheduler(name)));
         cases
     }
 
@@ -75,6 +75,11 @@ impl Experiment {
             (quantity.of)(&run.statistics.flows[0]).unwrap_or(f64::NAN)
         });
         Measured::new(format!("{case}: {}", quantity.name), quantity.unit, samples)
+    }
+
+    /// Returns the median of a number of the video over the runs.
+    pub(super) fn median(&self, evidence: &Evidence, label: &str, quantity: &Quantity) -> f64 {
+        self.measured(evidence, label, quantity).samples.median()
     }
 }
 

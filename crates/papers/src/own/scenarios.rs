@@ -167,20 +167,18 @@ fn cases(experiment: &Experiment) -> Vec<Case> {
 
 fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
     let mut judgement = Judgement::new();
-    let of = |label, quantity| experiment.measured(evidence, label, quantity);
     for label in labels() {
-        judgement.report(&of(label, &EXCESS));
+        judgement.report(&experiment.measured(evidence, label, &EXCESS));
     }
     for label in [OURS, OURS_WITH_FEC, USUAL] {
         for quantity in [&LATE, &GAP, &GOODPUT, &OVERHEAD] {
-            judgement.report(&of(label, quantity));
+            judgement.report(&experiment.measured(evidence, label, quantity));
         }
     }
     for label in JUDGED {
-        let promises = evidence.promises(&experiment.named(label));
-        promises
-            .into_iter()
-            .for_each(|expect| judgement.expect(expect));
+        for expect in evidence.promises(&experiment.named(label)) {
+            judgement.expect(expect);
+        }
     }
     judgement.draw(delays(evidence, experiment));
     judgement.draw(lines(evidence, experiment));

@@ -176,12 +176,12 @@ fn picture(
     factor: f64,
     measured: impl Fn(usize, usize) -> Measured,
 ) -> Chart {
-    let kind = |column: usize| {
+    let groups = SHOWN.map(|number| format!("case {number}"));
+    let kinds = ALL_COLUMNS.map(|column| {
         let samples = SHOWN.map(|number| measured(number, column).samples);
         (COLUMNS[column].0.to_owned(), samples.into())
-    };
-    let groups = SHOWN.map(|number| format!("case {number}"));
-    bars(title, unit, factor, groups, ALL_COLUMNS.map(kind))
+    });
+    bars(title, unit, factor, groups, kinds)
 }
 
 pub(super) const CONCLUSION: Claim = Claim {

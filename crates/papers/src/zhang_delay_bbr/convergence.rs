@@ -20,14 +20,13 @@ const NEAR: f64 = 0.25;
 /// in s.
 fn until_fair(run: &RunRecord, fair: f64) -> f64 {
     let flows = &run.series().flows;
-    let is_fair = |end: f64| {
-        let rates = flows.iter().map(|flow| run.rate(flow, (end - SPAN, end)));
-        let mut off = rates.map(|rate| (rate / fair - 1.0).abs());
-        off.all(|off| off <= NEAR)
-    };
     let ends = (SPAN as u32..=(END - THIRD) as u32).map(|after| THIRD + f64::from(after));
-    let mut latest_first = ends.rev();
-    latest_first.find(|end| !is_fair(*end)).unwrap_or(THIRD) - THIRD
+    let last_unfair = ends.rev().find(|end| {
+        let rates = flows.iter().map(|flow| run.rate(flow, (end - SPAN, *end)));
+        let mut off = rates.map(|rate| (rate / fair - 1.0).abs());
+        !off.all(|off| off <= NEAR)
+    });
+    last_unfair.unwrap_or(THIRD) - THIRD
 }
 
 /// Returns the time from the first flow's start until it has 90 % of `usable`, in s.

@@ -9,6 +9,10 @@ use anabranch_lab::metrics::Unit;
 
 const RIVAL: &str = include_str!("../../../../scenarios/zhang-delay-bbr/rival.toml");
 
+fn lossy(name: &str, controller: &str) -> Case {
+    test_bed(name, controller).set("links.bottleneck.loss", "1 %")
+}
+
 pub(super) const LOSS: Claim = Claim {
     id: "S0-m6",
     paper: &PAPER,
@@ -17,22 +21,16 @@ pub(super) const LOSS: Claim = Claim {
     criterion: "At 1 % of random loss it uses at least 90 % of the link, and Reno at most 60 %.",
     basis: Basis::Measured,
     subject: Subject::Controller("bbr-quic"),
-    cases: |controller| {
-        let lossy = |name: &str, controller: &str| {
-            test_bed(name, controller).set("links.bottleneck.loss", "1 %")
-        };
-        vec![lossy("BBR", controller), as_tcp(lossy("Reno", "reno"))]
-    },
+    cases: |controller| vec![lossy("BBR", controller), as_tcp(lossy("Reno", "reno"))],
     judge: |evidence| {
-        let utilisation = |case: &str| {
+        let [bbr, reno] = ["BBR", "Reno"].map(|case| {
             let samples = evidence.each(case, |run| run.utilisation("bottleneck", STEADY));
             Measured::new(
                 format!("{case}: utilisation at 1 % of loss"),
                 Unit::Share,
                 samples,
             )
-        };
-        let (bbr, reno) = (utilisation("BBR"), utilisation("Reno"));
+        });
         let mut judgement = Judgement::new();
         judgement.report(&bbr);
         judgement.report(&reno);

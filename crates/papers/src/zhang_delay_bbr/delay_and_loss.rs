@@ -85,12 +85,11 @@ pub(super) const FIGURE_3: Claim = Claim {
         cases
     },
     judge: |evidence| {
-        let of = |form: &str| {
+        let [ours, quic] = ["Delay-BBR", "QUIC-BBR"].map(|form| {
             measured(evidence, form, Unit::Milliseconds, |run| {
                 run.delay_ms(WHOLE)
             })
-        };
-        let (ours, quic) = (of("Delay-BBR"), of("QUIC-BBR"));
+        });
         let mut judgement = Judgement::new();
         report(&mut judgement, &ours, &quic, &FILES_DELAY_MS);
         for (ours, quic) in ours.iter().zip(&quic) {
@@ -124,8 +123,8 @@ pub(super) const FIGURE_4: Claim = Claim {
     subject: Subject::Controller("live-bbr"),
     cases,
     judge: |evidence| {
-        let of = |form: &str| measured(evidence, form, Unit::Share, |run| run.loss(WHOLE));
-        let (ours, quic) = (of("Delay-BBR"), of("QUIC-BBR"));
+        let [ours, quic] = ["Delay-BBR", "QUIC-BBR"]
+            .map(|form| measured(evidence, form, Unit::Share, |run| run.loss(WHOLE)));
         let mut judgement = Judgement::new();
         report(&mut judgement, &ours, &quic, &FILES_LOSS);
         for (ours, quic) in ours.iter().zip(&quic) {
@@ -159,17 +158,15 @@ fn picture(
     [ours, quic]: [&[Measured]; 2],
     files: &[f64; 9],
 ) -> Chart {
-    let kind = |label: &str, values: &[Measured]| {
-        let samples = values.iter().map(|value| value.samples.clone());
-        (label.to_owned(), samples.collect())
-    };
+    let [ours, quic] =
+        [ours, quic].map(|values| values.iter().map(|value| value.samples.clone()).collect());
     let published = files.iter().map(|value| Samples(vec![*value]));
     let groups = SETTINGS
         .iter()
         .map(|setting| format!("case {}", setting.number));
     let kinds = [
-        kind("QUIC-BBR", quic),
-        kind("Delay-BBR", ours),
+        ("QUIC-BBR".to_owned(), quic),
+        ("Delay-BBR".to_owned(), ours),
         ("QUIC-BBR, authors' files".to_owned(), published.collect()),
     ];
     bars(title, unit, factor, groups, kinds)

@@ -1,7 +1,6 @@
 //! §4.1: a path's bandwidth must be found even when there is little video.
 
 use super::{PAPER, STEADY, test_bed};
-use crate::case::Case;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
@@ -20,23 +19,20 @@ pub(super) const CLAIM: Claim = Claim {
     basis: Basis::ByConstruction,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        let case = |name: &str, padding: &str| -> Case {
-            test_bed(name, controller)
-                .set("flow-defaults.source.max", "1 Mbit/s")
-                .set("flow-defaults.padding", padding)
-        };
-        vec![
-            case("with padding", "always"),
-            case("without padding", "never"),
-        ]
+        [("with padding", "always"), ("without padding", "never")]
+            .map(|(name, padding)| {
+                test_bed(name, controller)
+                    .set("flow-defaults.source.max", "1 Mbit/s")
+                    .set("flow-defaults.padding", padding)
+            })
+            .to_vec()
     },
     judge: |evidence| {
-        let estimate = |case: &str| {
+        let [padded, bare] = ["with padding", "without padding"].map(|case| {
             let samples = evidence.each(case, |run| run.estimated_bandwidth(STEADY) / CAPACITY);
             let name = format!("{case}: bandwidth estimate over the capacity, 1 Mbit/s of video");
             Measured::new(name, Unit::Number, samples)
-        };
-        let (padded, bare) = (estimate("with padding"), estimate("without padding"));
+        });
         let mut judgement = Judgement::new();
         judgement.report(&padded);
         judgement.report(&bare);

@@ -3,6 +3,7 @@
 use anabranch_units::Duration;
 
 use super::{PAPER, SHARED, STEADY, setting, test_bed};
+use crate::case::Case;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::{RunRecord, is_state};
@@ -10,6 +11,13 @@ use anabranch_lab::metrics::Unit;
 
 const FINE: Duration = Duration::from_millis(50);
 const STATE: &str = "ProbeRTT";
+
+/// Makes a case with video below the path's capacity, so that a backlog is due to ProbeRTT.
+fn video(name: &str, controller: &str) -> Case {
+    test_bed(name, controller)
+        .set("flow-defaults.source.max", "10 Mbit/s")
+        .set("flow-defaults.target-fraction", "80 %")
+}
 
 pub(super) const GENTLE: Claim = Claim {
     id: "S0-C2",
@@ -21,12 +29,6 @@ pub(super) const GENTLE: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        // Video below the path's capacity, so that a backlog is due to ProbeRTT.
-        let video = |name: &str, controller: &str| {
-            test_bed(name, controller)
-                .set("flow-defaults.source.max", "10 Mbit/s")
-                .set("flow-defaults.target-fraction", "80 %")
-        };
         vec![
             video("three quarters", controller),
             video("four packets", "bbr-quic"),
@@ -34,7 +36,7 @@ pub(super) const GENTLE: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let spike = |case: &str| {
+        let [gentle, usual] = ["three quarters", "four packets"].map(|case| {
             let samples = evidence.each(case, |run| {
                 let list = &run.series().flows[0].frame_delay_max_nanos;
                 let largest = list.iter().skip(20).max().copied().unwrap_or(0);
@@ -45,8 +47,7 @@ pub(super) const GENTLE: Claim = Claim {
                 Unit::Milliseconds,
                 samples,
             )
-        };
-        let (gentle, usual) = (spike("three quarters"), spike("four packets"));
+        });
         let samples = evidence.each("under load", |run| {
             let flows = run.series().flows.iter();
             let entries: f64 = flows.map(|flow| run.entries(flow, STATE, SHARED)).sum();
@@ -54,9 +55,9 @@ pub(super) const GENTLE: Claim = Claim {
         });
         let entries = Measured::new("under load: ProbeRTT, times in 10 s", Unit::Number, samples);
         let mut judgement = Judgement::new();
-        [&gentle, &usual, &entries]
-            .into_iter()
-            .for_each(|value| judgement.report(value));
+        for value in [&gentle, &usual, &entries] {
+            judgement.report(value);
+        }
         judgement.expect(gentle.below(&usual));
         judgement.expect(entries.at_least(2.0));
         judgement

@@ -27,12 +27,11 @@ pub(super) const SAW_TOOTH: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let variation = |case: &str| {
+        let [tcp, delay_bbr] = ["tcp", "live-bbr"].map(|case| {
             let samples = evidence.each(case, |run| run.variation(&run.series().flows[0], STEADY));
             let name = format!("{case}: variation of the 1 s rates, 20-60 s");
             Measured::new(name, Unit::Number, samples)
-        };
-        let (tcp, delay_bbr) = (variation("tcp"), variation("live-bbr"));
+        });
         let mut judgement = Judgement::new();
         judgement.report(&tcp);
         judgement.report(&delay_bbr);
@@ -52,21 +51,21 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
     subject: Subject::Controller(TCP),
     cases: |tcp| {
         // A queue of five bandwidth-delay products.
-        let deep = |name: &str, controller: &str| {
-            test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
-        };
-        vec![as_tcp(deep("tcp", tcp)), deep("live-bbr", "live-bbr")]
+        let [tcp, delay_bbr] =
+            [("tcp", tcp), ("live-bbr", "live-bbr")].map(|(name, controller)| {
+                test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
+            });
+        vec![as_tcp(tcp), delay_bbr]
     },
     judge: |evidence| {
-        let queueing = |case: &str| {
+        let [tcp, delay_bbr] = ["tcp", "live-bbr"].map(|case| {
             let samples = evidence.each(case, queueing_ms);
             Measured::new(
                 format!("{case}: queueing, 20-60 s"),
                 Unit::Milliseconds,
                 samples,
             )
-        };
-        let (tcp, delay_bbr) = (queueing("tcp"), queueing("live-bbr"));
+        });
         let ratio = tcp.samples.over(&delay_bbr.samples);
         let ratio = Measured::new("queueing, TCP over Delay-BBR", Unit::Number, ratio);
         let mut judgement = Judgement::new();

@@ -32,14 +32,11 @@ pub(super) const FIGURE_6: Claim = Claim {
              hundredths: a run's variation is 0.064 to 0.120, so that few seeds may say otherwise.",
         );
         converge(&mut judgement, evidence, setting(2), "case 2", 0.2);
-        let variation = |name: &str, case: &str| {
+        let cases = [("Delay-BBR", "case 2"), ("QUIC-BBR", "QUIC-BBR")];
+        let [ours, quic] = cases.map(|(name, case)| {
             let name = format!("{name}: variation of the 1 s rates, 100-300 s, mean of the flows");
             Measured::new(name, Unit::Number, evidence.each(case, mean_variation))
-        };
-        let (ours, quic) = (
-            variation("Delay-BBR", "case 2"),
-            variation("QUIC-BBR", "QUIC-BBR"),
-        );
+        });
         judgement.report(&ours);
         judgement.report(&quic);
         judgement.expect(ours.at_most(0.5 * quic.samples.median()));
@@ -100,21 +97,20 @@ fn converge(
     margin: f64,
 ) {
     let fair = setting.bits_per_second() / 3.0;
-    let rates = |place: usize| {
+    let rates = [0, 1, 2].map(|place| {
         evidence.each(case, |run| {
             run.sent_rate(&run.series().flows[place], SHARED)
         })
-    };
-    let rates = [rates(0), rates(1), rates(2)];
-    let measured = |what: &str, samples: Samples| {
-        Measured::new(format!("{case}: {what}"), Unit::BitsPerSecond, samples)
-    };
-    let least = measured("least flow, 100-300 s", Samples::least(&rates));
-    let largest = measured("largest flow, 100-300 s", Samples::largest(&rates));
-    let alone = evidence.each(case, |run| {
+    });
+    let first = evidence.each(case, |run| {
         run.sent_rate(&run.series().flows[0], (20.0, 40.0))
     });
-    let alone = measured("first flow while alone, 20-40 s", alone);
+    let [least, largest, alone] = [
+        ("least flow, 100-300 s", Samples::least(&rates)),
+        ("largest flow, 100-300 s", Samples::largest(&rates)),
+        ("first flow while alone, 20-40 s", first),
+    ]
+    .map(|(what, samples)| Measured::new(format!("{case}: {what}"), Unit::BitsPerSecond, samples));
     judgement.report(&least);
     judgement.report(&largest);
     judgement.report(&alone);
@@ -143,6 +139,19 @@ fn sending_rates(title: &str, run: &RunRecord) -> Chart {
     Chart::Lines(charts::sending_rates(title, run, &run.series().flows))
 }
 
+/// Measures the 1 s rate of any flow that `pick` takes from any two.
+fn extreme_rate(evidence: &Evidence, name: &str, pick: fn(f64, f64) -> f64) -> Measured {
+    let samples = evidence.each("case 2", |run| {
+        let rates = run
+            .series()
+            .flows
+            .iter()
+            .flat_map(|flow| run.sent_rates(flow, SHARED));
+        rates.reduce(pick).unwrap_or(f64::NAN)
+    });
+    Measured::new(name, Unit::BitsPerSecond, samples)
+}
+
 pub(super) const FIGURE_5: Claim = Claim {
     id: "S0-F5",
     paper: &PAPER,
@@ -156,19 +165,9 @@ pub(super) const FIGURE_5: Claim = Claim {
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
         let fair = setting(2).bits_per_second() / 3.0;
-        let extremes = |name: &str, pick: fn(f64, f64) -> f64, published: f64| {
-            let samples = evidence.each("case 2", |run| {
-                let rates = run
-                    .series()
-                    .flows
-                    .iter()
-                    .flat_map(|flow| run.sent_rates(flow, SHARED));
-                rates.reduce(pick).unwrap_or(f64::NAN)
-            });
-            Measured::new(name, Unit::BitsPerSecond, samples).beside(published)
-        };
-        let lowest = extremes("lowest 1 s rate, 100-300 s", f64::min, 500e3);
-        let highest = extremes("highest 1 s rate, 100-300 s", f64::max, 1500e3);
+        let lowest = extreme_rate(evidence, "lowest 1 s rate, 100-300 s", f64::min).beside(500e3);
+        let highest =
+            extreme_rate(evidence, "highest 1 s rate, 100-300 s", f64::max).beside(1500e3);
         let swing = highest.samples.over(&lowest.samples);
         let swing = Measured::new("highest over lowest 1 s rate", Unit::Number, swing).beside(3.0);
         let mut judgement = Judgement::new();
@@ -315,14 +314,11 @@ fn variants(controller: &str, padding: fn(Case) -> Case) -> Vec<Case> {
 /// Adds the expectations of a shown case. One is open where one of [`VARIANTS`] gives another
 /// outcome.
 fn expect_by_all(judgement: &mut Judgement, number: usize, expect: impl Fn(&str, &mut Judgement)) {
-    let of = |variant: &str| {
-        let mut judgement = Judgement::new();
-        expect(&format!("case {number}{variant}"), &mut judgement);
-        judgement
-    };
-    let mut judged = of("");
+    let mut judged = Judgement::new();
+    expect(&format!("case {number}"), &mut judged);
     for variant in VARIANTS {
-        let other = of(variant);
+        let mut other = Judgement::new();
+        expect(&format!("case {number}{variant}"), &mut other);
         for (expect, other) in judged.expects.iter_mut().zip(&other.expects) {
             expect.is_open |= expect.is_met != other.is_met;
         }
@@ -334,9 +330,8 @@ fn expect_by_all(judgement: &mut Judgement, number: usize, expect: impl Fn(&str,
 
 /// Returns the shown cases without and with the error model of the authors' test program.
 fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Case> {
-    let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
     SHOWN
-        .map(case)
+        .map(|number| padding(setting(number).three_flows(format!("case {number}"), controller)))
         .into_iter()
         .chain(SHOWN.map(|number| {
             let name = format!("case {number}{WITH_LOSS}");

@@ -13,6 +13,11 @@ pub(super) const SCENARIO: &str = include_str!("../../../../scenarios/zhang-dela
 /// Capacity of case 2, in bit/s.
 const CAPACITY: f64 = 3e6;
 
+/// Makes a case with a video of this controller beside TCP Reno.
+pub(super) fn beside_reno(name: &str, controller: &str) -> Case {
+    Case::new(name, "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)
+}
+
 pub(super) const FIGURE_7: Claim = Claim {
     id: "S0-F7",
     paper: &PAPER,
@@ -24,12 +29,9 @@ pub(super) const FIGURE_7: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
-        let case = |name: &str, controller: &str| {
-            Case::new(name, "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)
-        };
         vec![
-            case("reno", controller),
-            case(BBRS_CYCLE, "live-bbr:cycle=bbr").only_shown(),
+            beside_reno("reno", controller),
+            beside_reno(BBRS_CYCLE, "live-bbr:cycle=bbr").only_shown(),
         ]
     },
     judge,

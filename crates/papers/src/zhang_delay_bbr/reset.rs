@@ -1,8 +1,7 @@
 //! §5.1: the purpose of the reset of the smoothed round-trip time.
 
 use super::PAPER;
-use super::reno::SCENARIO;
-use crate::case::Case;
+use super::reno::beside_reno;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use crate::record::Span;
@@ -10,10 +9,6 @@ use anabranch_lab::metrics::Unit;
 
 /// Time beside Reno, which runs from 50 to 200 s.
 const BESIDE: Span = (60.0, 200.0);
-
-fn beside_reno(name: &str, controller: &str) -> Case {
-    Case::new(name, "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)
-}
 
 pub(super) const CLAIM: Claim = Claim {
     id: "S0-C9",
@@ -32,18 +27,17 @@ pub(super) const CLAIM: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let rate = |case: &str| {
-            let samples = evidence.each(case, |run| run.rate(run.flow("video"), BESIDE));
-            let name = format!("{case}: Delay-BBR beside Reno, 60-200 s");
-            Measured::new(name, Unit::BitsPerSecond, samples)
-        };
         let mut judgement = Judgement::new().because(
             "Our form goes by the floor of round-trip times, which old packets do not lift, and \
              leaves ProbeRTT by other rules: with and without the reset its entries differ by less \
              than seeds do.",
         );
         judgement.ablation = "the claim's own two cases, with and without the reset.".to_owned();
-        let [with, without] = ["with the reset", "without it"].map(rate);
+        let [with, without] = ["with the reset", "without it"].map(|case| {
+            let samples = evidence.each(case, |run| run.rate(run.flow("video"), BESIDE));
+            let name = format!("{case}: Delay-BBR beside Reno, 60-200 s");
+            Measured::new(name, Unit::BitsPerSecond, samples)
+        });
         let [seldom, often] = ["with the reset", "without it"].map(|case| {
             let samples = evidence.each(case, |run| {
                 let entries = run.entries(run.flow("video"), "ProbeRTT", BESIDE);

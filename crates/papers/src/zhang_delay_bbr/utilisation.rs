@@ -21,18 +21,22 @@ pub(super) const CLAIM: Claim = Claim {
             .collect()
     },
     judge: |evidence| {
-        let utilisation = |case: &str| {
-            let samples = evidence.each(case, |run| run.utilisation("bottleneck", WHOLE));
-            Measured::new(format!("{case}: utilisation"), Unit::Share, samples)
-        };
-        let labels: Vec<String> = SETTINGS.iter().map(super::Setting::label).collect();
-        let each: Vec<Measured> = labels.iter().map(|label| utilisation(label)).collect();
+        let each: Vec<Measured> = SETTINGS
+            .iter()
+            .map(|setting| {
+                let case = setting.label();
+                let samples = evidence.each(&case, |run| run.utilisation("bottleneck", WHOLE));
+                Measured::new(format!("{case}: utilisation"), Unit::Share, samples)
+            })
+            .collect();
         let least = Samples::least(each.iter().map(|measured| &measured.samples));
         let least = Measured::new("utilisation, least of the nine cases", Unit::Share, least);
         let mut judgement = Judgement::new();
         judgement.expect(least.at_least(0.95));
         judgement.report(&least);
-        each.iter().for_each(|measured| judgement.report(measured));
+        for measured in &each {
+            judgement.report(measured);
+        }
         let samples = each.iter().map(|measured| measured.samples.clone());
         judgement.draw(bars(
             "Utilisation by case",

@@ -2,7 +2,7 @@
 
 use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
 use super::frame_delay::{TABLE_IS_LOST, in_most};
-use super::{CONFIGURATIONS, Configuration, PAPER, SCHEDULERS};
+use super::{CONFIGURATIONS, PAPER, SCHEDULERS};
 use crate::case::Case;
 use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
@@ -33,14 +33,14 @@ pub(super) const BALANCE: Claim = Claim {
         ]
     },
     judge: |evidence| {
-        let cost = |place: usize| {
+        let [near, far] = [0, 1].map(|place: usize| {
             let samples = evidence.each("two paths", |run| {
                 let path = &run.statistics.flows[0].paths[place];
                 path.cost_ms.unwrap_or(f64::NAN)
             });
             let name = ["cost of the near path", "cost of the far path"][place];
             Measured::new(name, Unit::Milliseconds, samples)
-        };
+        });
         let difference = evidence.each("two paths", |run| {
             let paths = &run.statistics.flows[0].paths;
             let costs = [0, 1].map(|place: usize| paths[place].cost_ms.unwrap_or(f64::NAN));
@@ -48,7 +48,7 @@ pub(super) const BALANCE: Claim = Claim {
         });
         let name = "difference of the paths' mean costs";
         let difference = Measured::new(name, Unit::Milliseconds, difference);
-        let on_time = |case: &str| {
+        let [both, alone] = ["two paths", "one path"].map(|case| {
             let samples = evidence.each(case, |run| {
                 let ratio = run.statistics.flows[0].frames.complete_on_time_ratio;
                 ratio.unwrap_or(f64::NAN)
@@ -58,10 +58,9 @@ pub(super) const BALANCE: Claim = Claim {
                 Unit::Share,
                 samples,
             )
-        };
-        let (both, alone) = (on_time("two paths"), on_time("one path"));
+        });
         let mut judgement = Judgement::new();
-        for value in [&difference, &cost(0), &cost(1), &both, &alone] {
+        for value in [&difference, &near, &far, &both, &alone] {
             judgement.report(value);
         }
         // A scheduler that ignores costs leaves all of the difference.
@@ -84,20 +83,20 @@ pub(super) const REASSEMBLY: Claim = Claim {
     subject: Subject::Scenario,
     cases: |_| vec![smooth(bench("two paths", "wrr"), LOAD)],
     judge: |evidence| {
-        let of = |name: &str, unit, measure: fn(&RunRecord) -> f64| {
-            Measured::new(name, unit, evidence.each("two paths", measure))
-        };
-        let order = of("packets out of order", Unit::Share, |run| {
+        let order = evidence.each("two paths", |run| {
             fragments(run)
                 .and_then(|of| of.out_of_order_ratio)
                 .unwrap_or(f64::NAN)
         });
-        let peak = of("most that the receiver held", Unit::Bytes, |run| {
+        let order = Measured::new("packets out of order", Unit::Share, order);
+        let peak = evidence.each("two paths", |run| {
             fragments(run).map_or(f64::NAN, |of| of.reassembly_peak_bytes as f64)
         });
-        let dropped = of("frames dropped", Unit::Number, |run| {
+        let peak = Measured::new("most that the receiver held", Unit::Bytes, peak);
+        let dropped = evidence.each("two paths", |run| {
             run.statistics.flows[0].frames.dropped as f64
         });
+        let dropped = Measured::new("frames dropped", Unit::Number, dropped);
         let mut judgement = Judgement::new();
         for value in [&order, &peak, &dropped] {
             judgement.report(value);
@@ -122,8 +121,9 @@ fn least_in_most(
     text: &str,
     measure: fn(&FragmentStatistics) -> Option<f64>,
 ) -> Judgement {
-    let of = |configuration: &Configuration| {
-        SCHEDULERS.map(|(label, _)| {
+    let (mut least, mut below_wrr) = (Vec::new(), Vec::new());
+    for configuration in &CONFIGURATIONS {
+        let [ours, others @ ..] = SCHEDULERS.map(|(label, _)| {
             let name = configuration.name(label);
             let samples = evidence.each(&name, |run| {
                 fragments(run)
@@ -132,16 +132,14 @@ fn least_in_most(
                     .unwrap_or(f64::NAN)
             });
             Measured::new(format!("{name}: {text}"), Unit::Milliseconds, samples)
-        })
-    };
-    let (mut least, mut below_wrr) = (Vec::new(), Vec::new());
-    for configuration in &CONFIGURATIONS {
-        let [ours, others @ ..] = of(configuration);
+        });
         let below: Vec<Expect> = others.iter().map(|other| ours.below(other)).collect();
         least.push(Expect::all_of("", &below));
         below_wrr.push(ours.below(&others[0]));
         judgement.report(&ours);
-        others.iter().for_each(|other| judgement.report(other));
+        for other in &others {
+            judgement.report(other);
+        }
     }
     let min_cost = format!("{text}: min-cost's median is the least");
     judgement.expect(in_most(&min_cost, &least));

@@ -2,6 +2,7 @@
 
 use super::frame_delay::TABLE_IS_LOST;
 use super::{CONFIGURATIONS, Configuration};
+use crate::Evidence;
 use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured, Samples};
 use crate::zhang_delay_bbr::PAPER;
@@ -9,6 +10,26 @@ use anabranch_lab::metrics::{FrameStatistics, Unit};
 
 fn case_name(configuration: &Configuration) -> String {
     configuration.name("min-cost")
+}
+
+/// Returns the mean of a count over the configurations, seed by seed.
+fn mean_count(evidence: &Evidence, of: fn(&FrameStatistics) -> u64) -> Samples {
+    let all: Vec<Samples> = CONFIGURATIONS
+        .iter()
+        .map(|configuration| {
+            let case = case_name(configuration);
+            evidence.each(&case, |run| of(&run.statistics.flows[0].frames) as f64)
+        })
+        .collect();
+    let seeds = 0..all[0].0.len();
+    Samples(
+        seeds
+            .map(|seed| {
+                let sum: f64 = all.iter().map(|samples| samples.0[seed]).sum();
+                sum / all.len() as f64
+            })
+            .collect(),
+    )
 }
 
 pub(super) const CLAIM: Claim = Claim {
@@ -30,30 +51,10 @@ pub(super) const CLAIM: Claim = Claim {
             .collect()
     },
     judge: |evidence| {
-        let mean = |of: fn(&FrameStatistics) -> u64| {
-            let all: Vec<Samples> = CONFIGURATIONS
-                .iter()
-                .map(|configuration| {
-                    let case = case_name(configuration);
-                    evidence.each(&case, |run| of(&run.statistics.flows[0].frames) as f64)
-                })
-                .collect();
-            let seeds = 0..all[0].0.len();
-            Samples(
-                seeds
-                    .map(|seed| {
-                        let sum: f64 = all.iter().map(|samples| samples.0[seed]).sum();
-                        sum / all.len() as f64
-                    })
-                    .collect(),
-            )
-        };
-        let whole = Measured::new(
-            "frames that came whole",
-            Unit::Number,
-            mean(|it| it.complete),
-        );
-        let captured = Measured::new("frames captured", Unit::Number, mean(|it| it.captured));
+        let complete = mean_count(evidence, |frames| frames.complete);
+        let whole = Measured::new("frames that came whole", Unit::Number, complete);
+        let captured = mean_count(evidence, |frames| frames.captured);
+        let captured = Measured::new("frames captured", Unit::Number, captured);
         let mut judgement = Judgement::unknowable(format!(
             "{TABLE_IS_LOST} Cameras of 25 frames a second give 7500 in 300 s, of which as many \
              come whole as the lost configurations let through."

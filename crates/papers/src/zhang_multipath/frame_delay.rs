@@ -88,14 +88,13 @@ fn delay(evidence: &Evidence, configuration: &Configuration, label: &str) -> Mea
 
 fn picture(evidence: &Evidence) -> Chart {
     let labels = SCHEDULERS.iter().map(|(label, _)| *label);
-    let kind = |label: &str| {
+    let title = "Fig. 12: average frame delay, candidate Table 3";
+    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
+    let kinds = labels.chain(OTHER_SCHEDULERS).map(|label| {
         let configurations = CONFIGURATIONS.iter();
         let samples = configurations.map(|of| delay(evidence, of, label).samples);
         (label.to_owned(), samples.collect())
-    };
-    let title = "Fig. 12: average frame delay, candidate Table 3";
-    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
-    let kinds = labels.chain(OTHER_SCHEDULERS).map(kind);
+    });
     bars(title, "ms", 1.0, groups, kinds)
 }
 
@@ -139,15 +138,17 @@ pub(super) const FIGURE_13: Claim = Claim {
             judgement.expect(ours.below(other));
         }
         let name = shown().name("min-cost");
-        let during = |text: &str, span| {
+        let [alone, cross_traffic] = [
+            ("frame delay alone, 10-40 s", ALONE),
+            (
+                "frame delay with cross traffic, 80-300 s",
+                WITH_CROSS_TRAFFIC,
+            ),
+        ]
+        .map(|(text, span)| {
             let samples = evidence.each(&name, |run| mean_delay("multipath", run, span));
             Measured::new(format!("{name}: {text}"), Unit::Milliseconds, samples)
-        };
-        let alone = during("frame delay alone, 10-40 s", ALONE);
-        let cross_traffic = during(
-            "frame delay with cross traffic, 80-300 s",
-            WITH_CROSS_TRAFFIC,
-        );
+        });
         judgement.report(&alone);
         judgement.report(&cross_traffic);
         judgement.expect(alone.below(&cross_traffic));

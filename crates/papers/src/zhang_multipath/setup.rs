@@ -47,11 +47,11 @@ fn is_figure_11(scenario: &Scenario) -> bool {
     let (Some(first), Some(second)) = (first, second) else {
         return false;
     };
-    let links = |route: usize| {
+    let [mut of_first, of_second] = [first, second].map(|route| {
         let route = &scenario.routes[route];
         route.forward.iter().chain(&route.reverse)
-    };
-    let is_disjoint = links(first).all(|link| links(second).all(|other| other != link));
+    });
+    let is_disjoint = of_first.all(|link| of_second.clone().all(|other| other != link));
     is_disjoint
         && (count(first, cross), count(second, cross)) == (2, 1)
         && cross

@@ -26,10 +26,11 @@ pub(super) const FIGURE_2: Claim = Claim {
         let spread = evidence.each("large frames", |run| {
             // The last packet of a frame on a path arrives after wait and delay.
             let paths = &run.statistics.flows[0].paths;
-            let cost = |place: usize| paths[place].cost_ms.unwrap_or(f64::NAN);
             // The mean is that of the middle of the wait: bed + (level - bed) / 2.
-            let level = |place: usize, bed: f64| 2.0 * cost(place) - bed;
-            (level(0, NEAR_MS) - level(1, FAR_MS)).abs()
+            let [near, far] = [(0, NEAR_MS), (1, FAR_MS)].map(|(place, bed): (usize, f64)| {
+                2.0 * paths[place].cost_ms.unwrap_or(f64::NAN) - bed
+            });
+            (near - far).abs()
         });
         let name = "difference of the paths' levels, wait and one-way delay";
         let spread = Measured::new(name, Unit::Milliseconds, spread);

@@ -17,6 +17,15 @@ const LINKS: [&str; 2] = ["l1", "l2"];
 /// Least factor by which a theory must be wrong to be doubted.
 const OFF: f64 = 2.0;
 
+/// Gives a case the settings of the flows by which Zhu et al. allocate.
+fn allocated(case: Case) -> Case {
+    // The allocation leaves room by itself, and asks for padding when it probes.
+    case.set("flow-defaults.target-fraction", "100 %")
+        .set("flow-defaults.path-target-min", "0 bit/s")
+        .set("flow-defaults.padding", "while-probing")
+        .set("flow-defaults.min-rate", "100 kbit/s")
+}
+
 pub(super) const COMPARISON: Claim = Claim {
     id: "S0-R24",
     paper: &PAPER,
@@ -30,26 +39,17 @@ pub(super) const COMPARISON: Claim = Claim {
     basis: Basis::Measured,
     subject: Subject::Scenario,
     cases: |_| {
-        let cases = |configuration: &Configuration| {
-            let allocated = |label: &str, controller: &str| -> Case {
-                let case = configuration
-                    .case(configuration.name(label))
-                    .controller(controller);
-                // The allocation leaves room by itself, and asks for padding when it probes.
-                case.set("flow-defaults.target-fraction", "100 %")
-                    .set("flow-defaults.path-target-min", "0 bit/s")
-                    .set("flow-defaults.padding", "while-probing")
-                    .set("flow-defaults.min-rate", "100 kbit/s")
-            };
-            [
-                configuration
-                    .case(configuration.name(LABELS[0]))
-                    .controller("live-bbr"),
-                allocated(LABELS[1], "zhu"),
-                allocated(LABELS[2], "zhu:policy=aimd").only_shown(),
-            ]
-        };
-        CONFIGURATIONS.iter().flat_map(cases).collect()
+        let mut cases = Vec::new();
+        for configuration in &CONFIGURATIONS {
+            let [ours, zhu, aimd] =
+                LABELS.map(|label| configuration.case(configuration.name(label)));
+            cases.extend([
+                ours.controller("live-bbr"),
+                allocated(zhu.controller("zhu")),
+                allocated(aimd.controller("zhu:policy=aimd")).only_shown(),
+            ]);
+        }
+        cases
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(WHY);
@@ -112,40 +112,40 @@ const PACKET_BYTES: f64 = 1_040.0;
 
 /// Expects a ratio of two or more, or of a half or less.
 fn is_off(wait: &Measured) -> Expect {
-    let of_seed = |ratio: f64| ratio.max(1.0 / ratio);
-    let samples = wait.samples.0.iter().map(|ratio| of_seed(*ratio));
+    let samples = wait.samples.0.iter().map(|ratio| ratio.max(1.0 / ratio));
     let off = Measured::new("", Unit::Number, Samples(samples.collect()));
     off.at_least(OFF)
 }
 
 /// Reports delay, goodput and loss of the flows.
 fn of_flows(judgement: &mut Judgement, evidence: &Evidence, configuration: &Configuration) {
-    let mut report = |text: &str, unit, measure: fn(&RunRecord) -> f64| {
+    type Quantity = (&'static str, Unit, fn(&RunRecord) -> f64);
+    let quantities: [Quantity; 3] = [
+        ("frame delay", Unit::Milliseconds, frame_delay_ms),
+        ("goodput", Unit::BitsPerSecond, |run| {
+            run.statistics.flows[0].goodput_bits_per_second
+        }),
+        ("loss", Unit::Share, |run| {
+            let traffic = &run.statistics.flows[0].traffic;
+            traffic.loss_ratio.unwrap_or(f64::NAN)
+        }),
+    ];
+    for (text, unit, measure) in quantities {
         for label in LABELS {
             let name = configuration.name(label);
             let samples = evidence.each(&name, measure);
             judgement.report(&Measured::new(format!("{name}: {text}"), unit, samples));
         }
-    };
-    report("frame delay", Unit::Milliseconds, frame_delay_ms);
-    report("goodput", Unit::BitsPerSecond, |run| {
-        run.statistics.flows[0].goodput_bits_per_second
-    });
-    report("loss", Unit::Share, |run| {
-        run.statistics.flows[0]
-            .traffic
-            .loss_ratio
-            .unwrap_or(f64::NAN)
-    });
+    }
 }
 
 fn picture(evidence: &Evidence) -> Chart {
-    let kind = |label: &str| {
+    let title = "Average frame delay, candidate Table 3";
+    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
+    let kinds = LABELS.map(|label| {
         let configurations = CONFIGURATIONS.iter();
         let samples = configurations.map(|of| evidence.each(&of.name(label), frame_delay_ms));
         (label.to_owned(), samples.collect())
-    };
-    let title = "Average frame delay, candidate Table 3";
-    let groups = CONFIGURATIONS.iter().map(|of| of.number.to_string());
-    bars(title, "ms", 1.0, groups, LABELS.map(kind))
+    });
+    bars(title, "ms", 1.0, groups, kinds)
 }
