@@ -9,6 +9,7 @@ use anabranch_units::MemoryShare;
 use tokio::sync::watch;
 
 use crate::event::{Ended, Event};
+use crate::server::{WatchedSession, Watcher};
 
 /// Maximum number of queued events. Further events are dropped and counted, unless they begin or
 /// end a session.
@@ -44,6 +45,8 @@ pub(crate) struct EventSender {
     queue: Option<flume::Sender<Event>>,
     queued: Arc<Queued>,
     ended: watch::Sender<Option<Ended>>,
+    /// Copies events for the watch of a receiver.
+    watcher: Option<Watcher>,
 }
 
 /// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
@@ -109,6 +112,7 @@ pub(crate) fn queue_within(memory: MemoryShare) -> (EventSender, Events) {
         queue: Some(sender),
         queued: Arc::clone(&queued),
         ended,
+        watcher: None,
     };
     let events = Events {
         queue: receiver,
@@ -119,7 +123,20 @@ pub(crate) fn queue_within(memory: MemoryShare) -> (EventSender, Events) {
 }
 
 impl EventSender {
+    /// Has a watcher see all events from now on.
+    pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
+    }
+
+    /// Returns the session as a watch names it, if it is watched.
+    pub(crate) fn watched_session(&self) -> Option<WatchedSession> {
+        self.watcher.as_ref().map(|watcher| watcher.session)
+    }
+
     pub(crate) fn emit(&self, event: Event) {
+        if let Some(watcher) = &self.watcher {
+            watcher.see(&event);
+        }
         let bytes = bytes_of(&event);
         let Some(queue) = &self.queue else { return };
         let is_part = matches!(event, Event::FramePart(_));

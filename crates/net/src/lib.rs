@@ -134,7 +134,10 @@ pub use relay::{Relay, RelayAccess, RelayConfig, RelaySnapshot, RelayState, Rela
 pub use remote::{HostName, Remote, RemoteError};
 pub use roster::{PathPlace, PresentPath, Roster, Vacancy};
 pub use sender::{SendError, Sender};
-pub use server::{RefusedSender, ServerBuilder, ServerConfig, Serves, SessionLimit};
+pub use server::{
+    RefusedSender, ServerBuilder, ServerConfig, Serves, SessionLimit, SessionWatch, WatchedEvent,
+    WatchedEvents, WatchedSession,
+};
 pub use session_parameters::{SessionKind, SessionParameters};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use start_error::StartError;

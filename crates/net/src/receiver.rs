@@ -18,7 +18,7 @@ use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole, Serves,
-    SessionLimit, sealed,
+    SessionLimit, WatchedSession, Watcher, sealed,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -62,12 +62,24 @@ impl Receiver {
         let memory = SharedMemory::new(MEDIA_BYTES);
         let mut transport = config.transport.clone();
         transport.media.memory = memory.clone();
+        let watch = config.watch.clone();
+        let mut session_count = 0;
         let mut offer = Offer::new(transport, move |opening| {
-            let (events, reader) = event_queue::queue_within(memory.share());
+            let (mut events, reader) = event_queue::queue_within(memory.share());
+            let number = session_count;
+            session_count += 1;
+            if let Some(watch) = &watch {
+                let peer = opening.peer;
+                events.set_watcher(Watcher {
+                    watch: watch.clone(),
+                    session: WatchedSession { number, peer },
+                });
+            }
             let audience = Audience::new(events);
             // An owner that has gone takes no more sessions.
             let _ = begun.send(Begun {
                 peer: opening.peer,
+                number,
                 index: opening.index,
                 latency: opening.latency,
                 takes_requests: opening.takes_requests,

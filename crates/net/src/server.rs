@@ -14,6 +14,7 @@ mod resets;
 mod session_limit;
 mod sessions;
 mod unconfirmed;
+mod watch;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -56,6 +57,9 @@ pub(crate) use relayed::Relayed;
 pub use session_limit::SessionLimit;
 use sessions::{Owner, Sessions};
 use unconfirmed::{Confirmed, UnconfirmedSessions};
+use watch::PathWatch;
+pub(crate) use watch::Watcher;
+pub use watch::{SessionWatch, WatchedEvent, WatchedEvents, WatchedSession};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
@@ -97,6 +101,8 @@ pub struct ServerConfig {
     pub seed: Option<Seed>,
     /// Observer of every packet.
     pub observer: Option<Arc<dyn PacketObserver>>,
+    /// Watch of all sessions of a [`Receiver`](crate::Receiver) together.
+    pub watch: Option<SessionWatch>,
 }
 
 impl ServerConfig {
@@ -120,6 +126,7 @@ impl ServerConfig {
             reassembly_wait: None,
             seed: None,
             observer: None,
+            watch: None,
         }
     }
 }
@@ -162,6 +169,7 @@ pub(crate) struct ServerRole {
     max_sessions: usize,
     session_limits: Vec<SessionLimit>,
     refused_senders: RefusedSenders,
+    watch: Option<PathWatch>,
     offers: Vec<Offer>,
     responder: Responder,
     latency: Option<Duration>,
@@ -193,6 +201,7 @@ impl ServerRole {
             max_sessions: config.max_sessions.max(1),
             session_limits: config.session_limits,
             refused_senders: RefusedSenders::default(),
+            watch: config.watch.map(PathWatch::new),
             offers,
             responder,
             latency: config.latency,
@@ -506,7 +515,8 @@ impl Role for ServerRole {
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
-        let next = self.advance_sessions(now, ports);
+        let of_sessions = self.advance_sessions(now, ports);
+        let next = of_sessions.by(self.advance_watch(now));
         let is_over = next == Next::Over;
         let peers = self.sessions.peers();
         let relayed = self.relayed.as_mut();
@@ -548,9 +558,16 @@ impl ServerRole {
         if self.is_closing && self.sessions.is_empty() {
             // Tasks that wait for sessions learn that there will be none.
             self.offers.clear();
+            self.watch = None;
             return Next::Over;
         }
         Next::Wait(self.sessions.next_at())
+    }
+
+    /// Reports changes of paths and refused senders. Returns the time of the next call.
+    fn advance_watch(&mut self, now: Instant) -> Option<Instant> {
+        let watch = self.watch.as_mut()?;
+        watch.advance(now, &mut self.sessions, &mut self.refused_senders)
     }
 
     /// Returns the state of the registration at the relay; `None` without a relay.

@@ -17,6 +17,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) peer: PublicKey,
+    pub(super) number: u64,
     pub(super) index: u32,
     pub(super) latency: Option<Duration>,
     pub(super) takes_requests: bool,
@@ -28,6 +29,7 @@ pub(super) struct Begun {
 #[derive(Debug)]
 pub struct Reception {
     peer: PublicKey,
+    number: u64,
     index: u32,
     latency: Option<Duration>,
     takes_requests: bool,
@@ -40,6 +42,7 @@ impl Reception {
     pub(super) fn new(begun: Begun, handle: Handle<ServerRole>) -> Self {
         let Begun {
             peer,
+            number,
             index,
             latency,
             takes_requests,
@@ -48,6 +51,7 @@ impl Reception {
         } = begun;
         Reception {
             peer,
+            number,
             index,
             latency,
             takes_requests,
@@ -60,6 +64,11 @@ impl Reception {
     /// Returns the sender's public key.
     pub fn peer(&self) -> PublicKey {
         self.peer
+    }
+
+    /// Returns the number of the session in the order in which sessions began, from 0.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns the delay that media may take beyond the fastest path's delay, if both ends agreed

@@ -75,6 +75,10 @@ impl RefusedSenders {
         self.refused.retain(|(peer, _)| allowed.contains(peer));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.refused.is_empty() && self.others.iter().all(Option::is_none)
+    }
+
     pub(crate) fn take(&mut self) -> Vec<RefusedSender> {
         let refused = core::mem::take(&mut self.refused)
             .into_iter()
