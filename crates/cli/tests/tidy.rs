@@ -95,6 +95,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "schedulers",
             "secure",
             "srt",
+            "srtla",
             "units",
             "video",
         ],

@@ -22,6 +22,7 @@
 //! | `overtaking.rs` | retransmissions that are lost |
 //! | `crypto.rs`, `sending_keys.rs` | encryption, change of keys |
 //! | `rtt.rs`, `statistics.rs` | round-trip time, counters |
+//! | `stream_id.rs` | forms of stream IDs |
 //!
 //! Sources: draft-sharabayko-srt-01, whose sections are cited as §, and the behaviour of libsrt
 //! 1.5.1. File mode, stream mode, packet filters (FEC), bonding groups, rendezvous and AES-GCM are
@@ -50,6 +51,7 @@ mod send_buffer;
 mod sending_keys;
 mod settings;
 mod statistics;
+mod stream_id;
 #[cfg(test)]
 mod tests;
 mod tsbpd;
@@ -65,3 +67,4 @@ pub use receive_buffer::Delivered;
 pub use rejection::Rejection;
 pub use settings::{KeyLength, KeyRefresh, MaxBandwidth, Passphrase, Settings};
 pub use statistics::Statistics;
+pub use stream_id::stream_names;

@@ -200,6 +200,13 @@ impl Receiver {
         group.flat_map(Group::addresses)
     }
 
+    /// Returns the links of a group, each with the time at which it was last heard.
+    pub fn group_links(&self, group: GroupId) -> impl Iterator<Item = (&LinkSummary, Instant)> {
+        let group = self.groups.get(&group).into_iter();
+        let links = group.flat_map(|group| &group.links);
+        links.map(|link| (&link.summary, link.heard_at))
+    }
+
     /// Returns the address from which a group was registered.
     pub fn address(&self, group: GroupId) -> Option<IpAddr> {
         self.groups.get(&group).map(|group| group.address)

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::mpsc;
 
-use anabranch_srt::{ConnectionId, Settings};
+use anabranch_srt::{ConnectionId, Settings, stream_names};
 use anabranch_units::Instant;
 
 use super::caller_links::CallerLinks;
@@ -78,9 +78,9 @@ impl Route {
 }
 
 /// Returns the route of a caller with this stream ID. A route's own ID comes first, then the forms
-/// in which devices and guides write it ([`names`]).
+/// in which devices and guides write it ([`stream_names`]).
 pub(super) fn find<'a>(routes: &'a mut [Route], stream_id: Option<&str>) -> Option<&'a mut Route> {
-    let forms = stream_id.map(names).unwrap_or_default();
+    let forms = stream_id.map(stream_names).unwrap_or_default();
     let found = forms
         .iter()
         .find_map(|form| {
@@ -89,48 +89,6 @@ pub(super) fn find<'a>(routes: &'a mut [Route], stream_id: Option<&str>) -> Opti
         })
         .or_else(|| routes.iter().position(|route| route.stream_id.is_none()));
     found.map(|at| &mut routes[at])
-}
-
-/// Returns the IDs that a caller may mean, the most exact one first: the ID as it stands, without
-/// percent-encoding, its resource, and the last part of a path or of `publish:NAME`.
-fn names(stream_id: &str) -> Vec<String> {
-    let mut names = vec![stream_id.to_owned()];
-    let decoded = decoded(stream_id);
-    let resource = resource(&decoded).unwrap_or(&decoded);
-    for name in [decoded.as_str(), resource, last_part(resource)] {
-        if !name.is_empty() && names.iter().all(|known| known != name) {
-            names.push(name.to_owned());
-        }
-    }
-    names
-}
-
-/// Returns the resource of a stream ID in SRT's form for access control: `cam` of
-/// `#!::r=cam,m=publish` (Haivision, "SRT Access Control"). Some encoders put a space before a key.
-fn resource(stream_id: &str) -> Option<&str> {
-    let mut pairs = stream_id.strip_prefix("#!::")?.split(',').map(str::trim);
-    pairs.find_map(|pair| pair.strip_prefix("r="))
-}
-
-/// Returns `NAME` of `publish:NAME`, `app/NAME` and `/NAME`.
-fn last_part(resource: &str) -> &str {
-    let parts = resource.trim().rsplit(['/', ':']);
-    parts.map(str::trim).next().unwrap_or_default()
-}
-
-/// Returns the text without percent-encoding, or as it stands if it has none that is valid.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = if first == b'%' { after.get(..2) } else { None };
-        let value = digits
-            .and_then(|digits| core::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(value.unwrap_or(first));
-        rest = if value.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Returns the stream IDs that a port takes, for callers with another one.
