@@ -105,6 +105,20 @@ pub enum Event {
         /// Address of the receiver.
         remote: String,
     },
+    /// At a receiver: a sender's session has begun.
+    SessionBegan,
+    /// At a receiver: a sender's session is over.
+    SessionEnded {
+        /// Cause in words.
+        reason: String,
+    },
+    /// At a receiver: a sender requested a session and got none.
+    SenderRefused {
+        /// Cause in words.
+        reason: String,
+        /// Address or host of the sender; empty if it is not known.
+        from: String,
+    },
     /// The session is over. No event follows.
     Ended {
         /// Cause in words.
@@ -148,11 +162,7 @@ impl Event {
             },
             NetEvent::FrameDropped { id, reason } => Event::FrameDropped {
                 frame: id.0,
-                reason: match reason {
-                    DropReason::Incomplete => "incomplete",
-                    DropReason::Missing => "missing",
-                    _ => "late",
-                },
+                reason: drop_reason(*reason),
             },
             NetEvent::TargetBitrate(rate) => Event::Target {
                 target_bps: rate.bits_per_second(),
@@ -179,6 +189,15 @@ impl Event {
             },
             _ => return None,
         })
+    }
+}
+
+/// Returns the word for the reason of a drop.
+pub(crate) fn drop_reason(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::Incomplete => "incomplete",
+        DropReason::Missing => "missing",
+        _ => "late",
     }
 }
 

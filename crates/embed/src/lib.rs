@@ -48,10 +48,14 @@ mod carrier;
 mod config;
 mod error;
 mod event;
+mod ingest;
 mod keys;
 mod path_book;
 mod receiver;
+mod receiver_event;
 mod sender;
+mod session;
+mod srt_url;
 mod srtla;
 mod statistics;
 #[cfg(test)]
@@ -64,8 +68,10 @@ pub use anabranch_units::Importance;
 pub use error::{Error, ErrorCode};
 pub use event::Event;
 pub use keys::{generate_key, public_key};
-pub use receiver::{Receiver, Session};
+pub use receiver::Receiver;
+pub use receiver_event::ReceiverEvent;
 pub use sender::Sender;
+pub use session::Session;
 pub use statistics::{PathStatistics, Statistics};
 
 pub use anabranch_core::ReceivedFrame;

@@ -5,27 +5,35 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use anabranch_core::ReceivedFrame;
 use anabranch_net::words::Link;
-use anabranch_net::{Clock, Event as NetEvent, Network, Reception, Receptions};
+use anabranch_net::{Clock, Network, Receptions, SessionWatch, WatchedEvents};
 use anabranch_secure::{PairingCode, PublicKey};
 
 use crate::config::ReceiverSetup;
 use crate::error::{Error, ErrorCode};
-use crate::event::Event;
-use crate::statistics::Statistics;
+use crate::ingest::SrtReceiver;
+use crate::receiver_event::ReceiverEvent;
+use crate::session::Session;
 
 /// A receiver. Dropping it ends its sessions, and waits for its thread.
 pub struct Receiver {
     setup: Mutex<Option<ReceiverSetup>>,
-    key: PublicKey,
+    /// `None`: it receives SRT.
+    key: Option<PublicKey>,
     running: OnceLock<Running>,
 }
 
-struct Running {
-    receiver: anabranch_net::Receiver,
-    receptions: Receptions,
-    clock: Clock,
+/// A started receiver.
+enum Running {
+    /// Of our protocol.
+    Own {
+        receiver: anabranch_net::Receiver,
+        receptions: Receptions,
+        events: WatchedEvents,
+        clock: Clock,
+    },
+    /// Of SRT, over SRTLA or alone.
+    Srt(SrtReceiver),
 }
 
 impl fmt::Debug for Receiver {
@@ -44,7 +52,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Receiver {
     /// Reads a set-up: TOML with the keys `listen`, `listen-tcp`, `key`, `allow`, `latency`,
     /// `timeout` and `reassembly-wait` of `anabranch recv --config`, and `max-sessions`, the number
-    /// of senders at a time. Opens nothing and starts no thread.
+    /// of senders at a time; or an address `srtla://ADDR:PORT?streamid=…&passphrase=…` or `srt://…`
+    /// alone, or in `listen` beside `max-sessions`. Opens nothing and starts no thread.
     ///
     /// # Errors
     /// [`ErrorCode::Config`] names the mistake; [`ErrorCode::System`]: the key's file cannot be
@@ -60,7 +69,7 @@ impl Receiver {
     pub fn new_in(config: &str, network: &Network) -> Result<Receiver, Error> {
         let setup = ReceiverSetup::read(config, network)?;
         Ok(Receiver {
-            key: setup.config.local_key.public_key(),
+            key: setup.public_key(),
             setup: Mutex::new(Some(setup)),
             running: OnceLock::new(),
         })
@@ -73,19 +82,13 @@ impl Receiver {
     /// the system has no room. A receiver that could not start cannot be started again.
     pub fn start(&self) -> Result<(), Error> {
         let mut setup = lock(&self.setup);
-        let Some(ReceiverSetup { config }) = setup.take() else {
+        let Some(setup) = setup.take() else {
             return Err(Error::new(
                 ErrorCode::State,
                 "the receiver was started before",
             ));
         };
-        let clock = config.clock;
-        let (receiver, receptions) = anabranch_net::Receiver::start(config)?;
-        let running = Running {
-            receiver,
-            receptions,
-            clock,
-        };
+        let running = Running::start(setup)?;
         // `setup` was taken now, so it is empty.
         let _ = self.running.set(running);
         Ok(())
@@ -96,9 +99,9 @@ impl Receiver {
         running.ok_or_else(|| Error::new(ErrorCode::State, "the receiver is not started"))
     }
 
-    /// Returns the public key, for senders.
+    /// Returns the public key, for senders; empty for SRT and SRTLA.
     pub fn public_key(&self) -> String {
-        self.key.to_string()
+        self.key.map_or_else(String::new, |key| key.to_string())
     }
 
     /// Returns the address at which it listens; the port is never 0.
@@ -106,20 +109,30 @@ impl Receiver {
     /// # Errors
     /// [`ErrorCode::State`]: it is not started.
     pub fn local_address(&self) -> Result<String, Error> {
-        Ok(self.running()?.receiver.local_addr().to_string())
+        let address = match self.running()? {
+            Running::Own { receiver, .. } => receiver.local_addr(),
+            Running::Srt(receiver) => receiver.local_address(),
+        };
+        Ok(address.to_string())
     }
 
     /// Returns a link for one new sender, good once and for `lasts`. `host` is this machine's host
     /// and port for the sender. The receiver admits the sender's key as long as it lives.
     ///
     /// # Errors
-    /// [`ErrorCode::State`]: it is not started.
+    /// [`ErrorCode::State`]: it is not started, or receives SRT, which has no pairing.
     pub fn pairing_link(&self, host: &str, lasts: Duration) -> Result<String, Error> {
+        let (Running::Own { receiver, .. }, Some(key)) = (self.running()?, self.key) else {
+            return Err(Error::new(
+                ErrorCode::State,
+                "SRT has no pairing: give its sender the address, stream ID and passphrase",
+            ));
+        };
         let code = PairingCode::generate();
-        self.running()?.receiver.start_pairing(code.clone(), lasts);
+        receiver.start_pairing(code.clone(), lasts);
         let link = Link {
             to: host.to_owned(),
-            key: self.key,
+            key,
             code: Some(code),
         };
         Ok(link.to_text())
@@ -131,12 +144,15 @@ impl Receiver {
     /// # Errors
     /// [`ErrorCode::State`]: it is not started; [`ErrorCode::Ended`]: it was closed.
     pub fn accept(&self, limit: Duration) -> Result<Option<Session>, Error> {
-        let running = self.running()?;
-        match running.receptions.recv_timeout(limit) {
-            Ok(reception) => Ok(Some(running.session(reception))),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(over()),
-        }
+        let accepted = match self.running()? {
+            Running::Own {
+                receptions, clock, ..
+            } => receptions
+                .recv_timeout(limit)
+                .map(|reception| Session::of_own(reception, *clock)),
+            Running::Srt(receiver) => receiver.accept_timeout(limit).map(Session::of_srt),
+        };
+        within_limit(accepted)
     }
 
     /// Waits for the next session in a task, under any asynchronous runtime. Dropping the future
@@ -145,10 +161,63 @@ impl Receiver {
     /// # Errors
     /// As of [`accept`](Self::accept).
     pub async fn accept_async(&self) -> Result<Session, Error> {
-        let running = self.running()?;
-        let received = running.receptions.recv_async().await;
-        let reception = received.map_err(|_| over())?;
-        Ok(running.session(reception))
+        match self.running()? {
+            Running::Own {
+                receptions, clock, ..
+            } => {
+                let received = receptions.recv_async().await;
+                let reception = received.map_err(|_| over())?;
+                Ok(Session::of_own(reception, *clock))
+            }
+            Running::Srt(receiver) => {
+                let accepted = receiver.accept_async().await;
+                accepted.map(Session::of_srt).ok_or_else(over)
+            }
+        }
+    }
+
+    /// Waits for the next event of the receiver or of a session for `limit` at most, and blocks the
+    /// thread. Returns `None` if none came. Events that nobody takes are left out beyond 1,024 of
+    /// them.
+    ///
+    /// # Errors
+    /// [`ErrorCode::State`]: it is not started; [`ErrorCode::Ended`]: it was closed, and the last
+    /// event was taken.
+    pub fn next_event(&self, limit: Duration) -> Result<Option<ReceiverEvent>, Error> {
+        let (events, clock) = match self.running()? {
+            Running::Own { events, clock, .. } => (events, clock),
+            Running::Srt(receiver) => return within_limit(receiver.event_timeout(limit)),
+        };
+        let until = clock.now() + limit.into();
+        loop {
+            let rest = until.saturating_since(clock.now());
+            match within_limit(events.recv_timeout(rest.to_std()))? {
+                Some(event) => {
+                    if let Some(event) = ReceiverEvent::of(event) {
+                        return Ok(Some(event));
+                    }
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits for the next event in a task, under any asynchronous runtime. Dropping the future
+    /// loses none.
+    ///
+    /// # Errors
+    /// As of [`next_event`](Self::next_event).
+    pub async fn next_event_async(&self) -> Result<ReceiverEvent, Error> {
+        let events = match self.running()? {
+            Running::Own { events, .. } => events,
+            Running::Srt(receiver) => return receiver.event_async().await.ok_or_else(over),
+        };
+        loop {
+            let event = events.recv_async().await.ok_or_else(over)?;
+            if let Some(event) = ReceiverEvent::of(event) {
+                return Ok(event);
+            }
+        }
     }
 
     /// Notifies the senders that this receiver leaves, and stops listening.
@@ -156,7 +225,10 @@ impl Receiver {
     /// # Errors
     /// [`ErrorCode::State`]: it is not started.
     pub fn close(&self) -> Result<(), Error> {
-        self.running()?.receiver.close();
+        match self.running()? {
+            Running::Own { receiver, .. } => receiver.close(),
+            Running::Srt(receiver) => receiver.close(),
+        }
         Ok(())
     }
 }
@@ -165,89 +237,30 @@ fn over() -> Error {
     Error::new(ErrorCode::Ended, "the receiver is closed")
 }
 
+/// Returns what has come, or `None` if the limit was over first.
+fn within_limit<T>(received: Result<T, RecvTimeoutError>) -> Result<Option<T>, Error> {
+    match received {
+        Ok(received) => Ok(Some(received)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err(over()),
+    }
+}
+
 impl Running {
-    fn session(&self, reception: Reception) -> Session {
-        Session {
-            reception,
-            clock: self.clock,
-        }
-    }
-}
-
-/// One sender's session at a receiver. Dropping it does not end the session.
-#[derive(Debug)]
-pub struct Session {
-    reception: Reception,
-    clock: Clock,
-}
-
-impl Session {
-    /// Returns the sender's public key.
-    pub fn peer(&self) -> String {
-        self.reception.peer().to_string()
-    }
-
-    /// Waits for the next frame in order for `limit` at most, and blocks the thread. Returns `None`
-    /// if none came. Events before it are handed to `on_event`.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Ended`] with the reason.
-    pub fn next_frame_with(
-        &self,
-        limit: Duration,
-        mut on_event: impl FnMut(Event),
-    ) -> Result<Option<ReceivedFrame>, Error> {
-        let until = self.clock.now() + limit.into();
-        loop {
-            let rest = until.saturating_since(self.clock.now());
-            match self.reception.events().recv_timeout(rest.to_std()) {
-                Ok(NetEvent::FrameReceived(frame)) => return Ok(Some(frame)),
-                Ok(event) => {
-                    if let Some(event) = self.shown(&event) {
-                        on_event(event);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => return Ok(None),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::ended(self.reception.events().ended().as_ref()));
-                }
-            }
-        }
-    }
-
-    /// Waits for the next frame in order, and leaves events out.
-    ///
-    /// # Errors
-    /// As of [`next_frame_with`](Self::next_frame_with).
-    pub fn next_frame(&self, limit: Duration) -> Result<Option<ReceivedFrame>, Error> {
-        self.next_frame_with(limit, drop)
-    }
-
-    /// Waits for the next frame in order in a task, under any asynchronous runtime. Dropping the
-    /// future loses none.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Ended`] with the reason.
-    pub async fn next_frame_async(&self) -> Result<ReceivedFrame, Error> {
-        let frame = self.reception.recv_frame_async().await;
-        frame.map_err(|over| Error::ended(over.ended.as_ref()))
-    }
-
-    /// Returns the state of the session in numbers.
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(&self.reception.snapshot(), |_| None)
-    }
-
-    /// Ends the session, and notifies its sender that this receiver leaves.
-    pub fn close(&self) {
-        self.reception.close();
-    }
-
-    fn shown(&self, event: &NetEvent) -> Option<Event> {
-        let seen = self.reception.snapshot();
-        Event::of(event, |index| {
-            let link = seen.paths.get(index).and_then(|path| path.link.as_ref());
-            link.map(|link| link.name.clone()).unwrap_or_default()
+    fn start(setup: ReceiverSetup) -> Result<Running, Error> {
+        let mut config = match setup {
+            ReceiverSetup::Own(config) => config,
+            ReceiverSetup::Srt(setup) => return Ok(Running::Srt(SrtReceiver::start(setup)?)),
+        };
+        let (watch, events) = SessionWatch::new();
+        config.watch = Some(watch);
+        let clock = config.clock;
+        let (receiver, receptions) = anabranch_net::Receiver::start(*config)?;
+        Ok(Running::Own {
+            receiver,
+            receptions,
+            events,
+            clock,
         })
     }
 }

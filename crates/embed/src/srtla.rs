@@ -8,8 +8,7 @@ use std::time::Duration as StdDuration;
 use anabranch_bond::{Bond, Notice};
 use anabranch_core::{PathId, SourceLimits};
 use anabranch_net::{
-    ClientPath, Event as NetEvent, Network, PlainSocket, Remote, Snapshot, Surroundings, Work,
-    Worker,
+    ClientPath, Event as NetEvent, Network, PlainSocket, Snapshot, Surroundings, Work, Worker,
 };
 use anabranch_srt::{Caller, CloseReason, Entropy, SendError, Settings};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -359,67 +358,4 @@ impl State {
 
 fn system(error: std::io::Error) -> Error {
     Error::of(ErrorCode::System, &error)
-}
-
-fn mistake(text: &str) -> Error {
-    Error::new(ErrorCode::Config, format!("to: {text}"))
-}
-
-/// Reads the parameters of an address: those of SRT that a caller needs.
-pub(crate) fn parameters(query: &str, settings: &mut Settings) -> Result<Option<String>, Error> {
-    let mut stream_id = None;
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        match name {
-            "streamid" if value.len() <= 512 => stream_id = Some(value.to_owned()),
-            "latency" => {
-                let parsed: Result<u16, _> = value.trim_end_matches("ms").parse();
-                let expected = "latency: expected milliseconds up to 65535, as 2000";
-                let millis = parsed.map_err(|_| mistake(expected))?;
-                let latency = Duration::from_millis(millis.into());
-                (settings.receive_latency, settings.peer_latency) = (latency, latency);
-            }
-            "passphrase" => {
-                settings.passphrase = anabranch_srt::Passphrase::new(value);
-                if settings.passphrase.is_none() {
-                    return Err(mistake("passphrase: SRT's have 10 to 79 characters"));
-                }
-            }
-            "pbkeylen" => {
-                let bytes = value.parse().ok();
-                settings.key_length = bytes.and_then(anabranch_srt::KeyLength::of_bytes);
-                if settings.key_length.is_none() {
-                    return Err(mistake("pbkeylen: a key has 16, 24 or 32 bytes"));
-                }
-            }
-            "mode" if value == "caller" => {}
-            _ => {
-                return Err(mistake(&format!(
-                    "parameter {name}: known are streamid, latency, passphrase and pbkeylen"
-                )));
-            }
-        }
-    }
-    Ok(stream_id)
-}
-
-/// Reads the places of receivers of SRTLA, which have the same parameters.
-pub(crate) fn places(hosts: &[String]) -> Result<(Vec<Remote>, String), Error> {
-    let mut remotes = Vec::new();
-    let mut query = None;
-    for host in hosts {
-        let Some(rest) = host.strip_prefix("srtla://") else {
-            return Err(mistake("either all receivers are srtla://, or none is"));
-        };
-        let (place, its) = rest.split_once('?').unwrap_or((rest, ""));
-        if *query.get_or_insert(its) != its {
-            return Err(mistake(
-                "the addresses of one receiver have the same parameters",
-            ));
-        }
-        let remote = place.trim_end_matches('/').parse();
-        let expected = "expected a host and a port, as srtla://studio.example:5000";
-        remotes.push(remote.map_err(|_| mistake(expected))?);
-    }
-    Ok((remotes, query.unwrap_or_default().to_owned()))
 }

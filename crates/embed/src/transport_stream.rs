@@ -30,6 +30,11 @@ impl TransportStream {
         self.splitter.next_unit()
     }
 
+    /// Returns the next part of the rest once the stream has ended.
+    pub(crate) fn finish(&mut self) -> Option<TransportUnit> {
+        self.splitter.finish()
+    }
+
     /// Returns the part that has come of the incomplete picture, at the end of the stream.
     pub(crate) fn rest(&mut self) -> Option<TransportUnit> {
         self.splitter.flush()

@@ -12,10 +12,8 @@ use super::{OneOrMany, TextOrNumber, latency, mistake, parse, read, time};
 use crate::error::{Error, ErrorCode};
 use crate::keys;
 use crate::path_book;
-use crate::srtla::{self, SrtlaSetup};
-
-/// Beginning of an address for SRTLA.
-const SRTLA: &str = "srtla://";
+use crate::srt_url::{self, SRTLA};
+use crate::srtla::SrtlaSetup;
 
 /// The keys.
 #[derive(Clone, Default, PartialEq, Deserialize)]
@@ -106,10 +104,10 @@ impl Keys {
 
     /// Reads a set-up for SRTLA, which has no key and no algorithms of ours.
     fn srtla(mut self, hosts: &[String], network: &Network) -> Result<SenderSetup, Error> {
-        let (remotes, query) = srtla::places(hosts)?;
+        let (remotes, query) = srt_url::places(hosts)?;
         let paths = self.paths(&remotes)?;
         let mut settings = Settings::default();
-        let stream_id = srtla::parameters(&query, &mut settings)?;
+        let stream_id = srt_url::parameters(("to", "caller"), &query, &mut settings)?;
         let range = self.encoder_range.take().map(|range| {
             let BitrateRange { min, max } = parse("encoder-range", &range)?;
             Ok::<_, Error>(SourceLimits::Adaptive { min, max })
