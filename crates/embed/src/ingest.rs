@@ -131,7 +131,10 @@ impl SrtReceiver {
         self.local_address
     }
 
-    pub(crate) fn accept_timeout(&self, limit: StdDuration) -> Result<SrtSession, RecvTimeoutError> {
+    pub(crate) fn accept_timeout(
+        &self,
+        limit: StdDuration,
+    ) -> Result<SrtSession, RecvTimeoutError> {
         let opened = self.begun.recv_timeout(limit).map_err(of_flume)?;
         Ok(self.session(opened))
     }
@@ -371,8 +374,9 @@ impl State {
         }
         events.into_iter().for_each(|event| self.emit(event));
         let lives = &self.lives;
-        self.gate
-            .tend(now, |caller| lives.values().any(|live| live.caller() == *caller));
+        self.gate.tend(now, |caller| {
+            lives.values().any(|live| live.caller() == *caller)
+        });
     }
 
     fn emit(&self, event: ReceiverEvent) {

@@ -1,5 +1,8 @@
 //! Sessions in worlds in memory.
 
+mod receiver_events;
+mod srt;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

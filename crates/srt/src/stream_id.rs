@@ -48,7 +48,13 @@ mod tests {
 
     #[test]
     fn the_name_of_a_stream_is_among_those_of_each_form() {
-        for id in ["front", "publish:front", "live/front", "#!::m=publish,r=front", "%23!::r=front"] {
+        for id in [
+            "front",
+            "publish:front",
+            "live/front",
+            "#!::m=publish,r=front",
+            "%23!::r=front",
+        ] {
             let names = stream_names(id);
             assert_eq!(names[0], id, "the most exact one comes first");
             assert!(names.iter().any(|name| name == "front"), "{names:?}");

@@ -101,11 +101,7 @@ fn is_srt(listen: &str) -> bool {
 }
 
 /// Reads an address of SRT or SRTLA.
-fn srt(
-    listen: &str,
-    max_sessions: Option<u16>,
-    network: &Network,
-) -> Result<ReceiverSetup, Error> {
+fn srt(listen: &str, max_sessions: Option<u16>, network: &Network) -> Result<ReceiverSetup, Error> {
     let (protocol, rest) = match listen.strip_prefix(SRTLA) {
         Some(rest) => (IngestProtocol::Srtla, rest),
         None => (IngestProtocol::Srt, &listen[SRT.len()..]),
@@ -116,7 +112,9 @@ fn srt(
         ..Settings::default()
     };
     let stream_id = srt_url::parameters(("listen", "listener"), query, &mut settings)?;
-    let any = place.strip_prefix(':').map(|port| format!("0.0.0.0:{port}"));
+    let any = place
+        .strip_prefix(':')
+        .map(|port| format!("0.0.0.0:{port}"));
     let place = any.unwrap_or_else(|| place.to_owned());
     let mut found = place.to_socket_addrs().into_iter().flatten();
     let listen = found.next().ok_or_else(|| {

@@ -132,14 +132,20 @@ mod tests {
         let lives = with(Some("van"), began);
         let rules = admission(None, 2);
         let again = request(Some("van"));
-        assert_eq!(rules.decide(began, &lives, &again), Err(Rejection::Conflict));
+        assert_eq!(
+            rules.decide(began, &lives, &again),
+            Err(Rejection::Conflict)
+        );
         assert!(rules.decide(later, &lives, &again).is_ok());
         assert!(rules.displaced(later, &lives, Some("van")).is_some());
         let other = request(Some("roof"));
         assert!(rules.decide(began, &lives, &other).is_ok());
         assert_eq!(rules.displaced(began, &lives, Some("roof")), None);
         let single = admission(None, 1);
-        assert_eq!(single.decide(began, &lives, &other), Err(Rejection::Resource));
+        assert_eq!(
+            single.decide(began, &lives, &other),
+            Err(Rejection::Resource)
+        );
         assert!(single.decide(later, &lives, &other).is_ok());
         assert!(single.displaced(later, &lives, Some("roof")).is_some());
     }

@@ -136,15 +136,25 @@ mod tests {
     fn links_come_die_return_and_go() {
         let mut book = LinkBook::default();
         let both = [link(1, 10), link(2, 10)];
-        assert_eq!(changes(&mut book, 10, &both), [(0, "active"), (1, "active")]);
+        assert_eq!(
+            changes(&mut book, 10, &both),
+            [(0, "active"), (1, "active")]
+        );
         assert_eq!(changes(&mut book, 12, &both), []);
         let one = [link(1, 13), link(2, 10)];
         assert_eq!(changes(&mut book, 13, &one), [(1, "out")]);
-        assert_eq!(changes(&mut book, 20, &[link(2, 20)]), [(0, "removed"), (1, "active")]);
+        assert_eq!(
+            changes(&mut book, 20, &[link(2, 20)]),
+            [(0, "removed"), (1, "active")]
+        );
         // The number is given to the next.
         let next = [link(2, 21), link(3, 21)];
         assert_eq!(changes(&mut book, 21, &next), [(0, "active")]);
-        let names: Vec<_> = book.statistics().into_iter().map(|path| path.name).collect();
+        let names: Vec<_> = book
+            .statistics()
+            .into_iter()
+            .map(|path| path.name)
+            .collect();
         assert_eq!(names, ["192.0.2.3:9", "192.0.2.2:9"]);
     }
 }

@@ -262,7 +262,9 @@ mod tests {
         assert_eq!(events.dropped_count(), 3);
         drop(watch);
         for _ in 0..MAX_QUEUED_EVENTS {
-            events.recv_timeout(core::time::Duration::ZERO).expect("an event");
+            events
+                .recv_timeout(core::time::Duration::ZERO)
+                .expect("an event");
         }
         let over = events.recv_timeout(core::time::Duration::ZERO);
         assert_eq!(over, Err(RecvTimeoutError::Disconnected));
