@@ -26,6 +26,10 @@ main() {
     version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
     folder=${CARGO_TARGET_DIR:-target}/${TARGET:+${TARGET%%.*}/}${profile/#dev/debug}
     if [ -n "${TARGET:-}" ]; then
+        command -v cargo-zigbuild >/dev/null || {
+            echo "c-library: cargo-zigbuild is missing: pip install cargo-zigbuild ziglang" >&2
+            exit 1
+        }
         "$cargo" zigbuild --locked --profile "$profile" --package anabranch-capi --target "$TARGET"
     else
         "$cargo" build --locked --profile "$profile" --package anabranch-capi
@@ -68,6 +72,8 @@ link_shared() {
     "${compiler[@]}" -shared -o "$1/$name" "$work/anabranch.o" -Wl,-soname,$soname \
         -Wl,--version-script=crates/capi/libanabranch.map -Wl,-z,defs -Wl,-z,relro -Wl,-z,now \
         "$unwinder" -lm -lpthread -ldl
+    # Debian's libraries are not executable.
+    chmod 644 "$1/$name"
     ln -sf "$name" "$1/$soname"
     ln -sf "$soname" "$1/libanabranch.so"
 }

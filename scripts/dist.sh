@@ -107,10 +107,15 @@ debian_of() {
     esac
 }
 
+need_zigbuild() {
+    command -v cargo-zigbuild >/dev/null ||
+        fail "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"
+}
+
 # The codec is C++: zig brings a compiler, a libc and a libc++ for each target.
 build() {
     [ -z "${PROGRAMS:-}" ] || return 0
-    command -v cargo-zigbuild >/dev/null || fail "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"
+    need_zigbuild
     if [[ $targets == *x86_64* ]] && ! command -v nasm >/dev/null; then
         fail "nasm is missing (Debian: nasm): the codec for x86-64 would be several times slower"
     fi
@@ -132,6 +137,8 @@ build() {
 # The C library of the Debian package, for the C library of bullseye and later.
 library() {
     [ -z "${PROGRAMS:-}" ] || return 0
+    need_zigbuild
+    python3 -m ziglang version >/dev/null 2>&1 || fail "zig is missing: pip install ziglang"
     local architecture tools
     for architecture in $(architectures); do
         tools=
@@ -210,9 +217,32 @@ packages() {
     done
 }
 
-# package ARCHITECTURE: a Debian package. Its programs need no libraries of the system.
+# depends_of FOLDER: the packages with the libraries that its programs and libraries need, as the
+# field Depends of a Debian package. Static programs need none.
+depends_of() {
+    local file name shown libc='' others=()
+    command -v readelf >/dev/null || fail "readelf is missing (Debian: binutils)"
+    while IFS= read -r -d '' file; do
+        shown=$(readelf --wide --dynamic --version-info "$file" 2>/dev/null) || continue
+        libc=$(printf '%s\n' "$libc" "$(grep -oE 'GLIBC_[0-9.]+' <<<"$shown" | cut -d _ -f 2)" |
+            sort -V | tail -n 1)
+        while read -r name; do
+            case $name in
+                libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | ld-linux*) ;;
+                libgcc_s.so.1) others+=(libgcc-s1) ;;
+                libstdc++.so.6) others+=(libstdc++6) ;;
+                *) fail "$file needs $name, of an unknown package" ;;
+            esac
+        done < <(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$shown")
+    done < <(find "$1/bin" "$1/lib" -type f -print0)
+    [ -z "$libc" ] || others=("libc6 (>= $libc)" "${others[@]}")
+    [ ${#others[@]} -eq 0 ] || printf '%s\n' "${others[@]}" | sort -u | paste -sd , | sed 's/,/, /g'
+}
+
+# package ARCHITECTURE: a Debian package. The programs of a release need no libraries of the system,
+# the C library needs its C library.
 package() {
-    local root debian
+    local root debian depends
     debian=$(debian_of "$1")
     root=$stage/deb-$debian
     rm -rf "$root"
@@ -225,9 +255,11 @@ package() {
     install -m 644 packaging/*.service "$root/usr/lib/systemd/system/"
     install -m 644 packaging/tun.conf "$root/usr/share/anabranch/"
     install -m 644 packaging/copyright "$root/usr/share/doc/anabranch/"
+    depends=$(depends_of "$root/usr") || exit 1
     (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
     sed -e "s/@VERSION@/${version/-/\~}/" -e "s/@ARCHITECTURE@/$debian/" \
-        -e "s/@SIZE@/$(du -sk "$root/usr" | cut -f 1)/" packaging/control >"$root/DEBIAN/control"
+        -e "s/@SIZE@/$(du -sk "$root/usr" | cut -f 1)/" -e "s/@DEPENDS@/$depends/" \
+        -e '/^Depends: $/d' packaging/control >"$root/DEBIAN/control"
     chmod -R u+rwX,go=rX "$root"
     install -m 755 packaging/postinst packaging/postrm "$root/DEBIAN/"
     SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz "-z${COMPRESSION:-6}" \

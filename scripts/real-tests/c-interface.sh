@@ -7,7 +7,7 @@ needs c_interface cc=gcc ld=binutils pkg-config=pkgconf valgrind=valgrind ip=ipr
 tests c_interface c_examples_lose_nothing_when_an_interface_fails \
     c_examples_are_clean_for_valgrind c_examples_are_clean_for_the_address_sanitizer \
     c_symbols_are_the_headers_and_have_versions python_calls_the_c_library \
-    python_sends_to_our_receiver_of_srtla
+    python_sends_to_our_receiver_of_srtla python_receives_srtla
 
 build_c_interface() {
     local library=$shared/c-library example flags
@@ -67,6 +67,10 @@ c_carry() {
     processes=()
     grep -q '"name":"near0".*"state":"out".*"name":"near1"' "$folder/send.log" ||
         { echo "the first interface did not fail" && return 1; }
+    grep -q '"event":"session-began"' "$folder/receive.log" &&
+        grep -q '"name":"near0","state":"out","session":0' "$folder/receive.log" &&
+        grep -q '"event":"session-ended"' "$folder/receive.log" ||
+        { echo "the receiver has not reported the session" && return 1; }
     cmp "$folder/sent" "$folder/received"
 }
 
@@ -112,14 +116,19 @@ python_calls_the_c_library() {
     python3 crates/capi/examples/python/loopback.py libanabranch.so.0
 }
 
-# A film of the built-in camera reaches `recv` by SRTLA, over two links, as it was.
-python_sends_to_our_receiver_of_srtla() {
+# make_film: a film of the built-in camera at $folder/film.ts.
+make_film() {
     start recv "$program" recv --listen 127.0.0.1:7000 --key "$folder/receiver.key" \
         --allow "$sender_public" "$folder/film.ts"
     await recv 30 listening || return 1
     "$program" send --to 127.0.0.1:7000 --key "$folder/sender.key" --peer "$receiver_public" \
         --duration "4 s" test: >"$folder/film.log" 2>&1 || return 1
-    await recv 30 "session of" || return 1
+    await recv 30 "session of"
+}
+
+# The film reaches `recv` by SRTLA, over two links, as it was.
+python_sends_to_our_receiver_of_srtla() {
+    make_film || return 1
     start srtla "$program" recv --listen 'srtla://127.0.0.1:5000?streamid=live&latency=1000' \
         "$folder/out.ts"
     await_port udp 5000 || return 1
@@ -130,4 +139,19 @@ python_sends_to_our_receiver_of_srtla() {
         "$folder/python.log" || { echo "a link was not used" && return 1; }
     await_bytes "$folder/out.ts" 30 "$(($(wc -c <"$folder/film.ts") * 95 / 100))" || return 1
     head -c "$(wc -c <"$folder/out.ts")" "$folder/film.ts" | cmp - "$folder/out.ts"
+}
+
+# The film reaches an application by SRTLA and the library, over two links, as it was.
+python_receives_srtla() {
+    local address='srtla://127.0.0.1:5000?streamid=live&latency=1000&passphrase=correct-horse'
+    make_film || return 1
+    start receive python3 crates/capi/examples/python/receive_ts.py libanabranch.so.0 \
+        "$folder/out.ts" "$address"
+    await receive 30 ^listening || return 1
+    start send python3 crates/capi/examples/python/send_ts.py libanabranch.so.0 \
+        "$folder/film.ts" "$address" 127.0.0.2 127.0.0.3
+    await send 60 ^sent && await receive 30 ^received || return 1
+    [ "$(grep -c '"event":"path-state".*"state":"active"' "$folder/receive.log")" -ge 2 ] ||
+        { echo "the links were not reported" && return 1; }
+    cmp "$folder/film.ts" "$folder/out.ts"
 }

@@ -142,6 +142,15 @@ a_package_has_programs_pages_and_valid_units() {
             return 1
         fi
     done
+    # Programs of this machine need its C library, at least.
+    if ! dpkg-deb --field "$package" Depends | grep -qE '^libc6 \(>= 2\.[0-9]+\)'; then
+        echo "the package does not say which C library it needs"
+        return 1
+    fi
+    if [ -n "$(find "$root/usr/lib" -name '*.so.*' -type f -perm /111)" ]; then
+        echo "a shared library is executable"
+        return 1
+    fi
     if dpkg-deb --contents "$package" | grep -v ' root/root '; then
         echo "these files do not belong to root"
         return 1
