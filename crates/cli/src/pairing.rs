@@ -3,6 +3,7 @@
 pub(crate) mod desk;
 pub(crate) mod invitation;
 pub(crate) mod phone_request;
+pub(crate) mod private_file;
 pub(crate) mod qr_code;
 pub(crate) mod running_program;
 

@@ -1,8 +1,7 @@
 //! The file by which `anabranch pair` hands a code to a running program: one for each code, beside
 //! the list of peers, for its owner alone.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::PairingCode;
@@ -10,9 +9,8 @@ use anabranch_units::Duration;
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 
-use super::running_program::{beside, files_beside, written_beside};
+use super::private_file::{files_beside, read_private, value_of, write_beside};
 use crate::allowed::StreamName;
-use crate::system;
 
 /// Part of the file's name between that of the list and random characters.
 const MIDDLE: &str = ".invited-";
@@ -30,6 +28,12 @@ pub(crate) struct Invitation {
 
 fn unix_seconds() -> u64 {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
+}
+
+/// Returns the value of a line of the file.
+fn line<'a>(text: &'a str, name: &str) -> anyhow::Result<&'a str> {
+    let value = value_of(text, name).map(str::trim);
+    value.ok_or_else(|| anyhow!("the file is not whole"))
 }
 
 impl Invitation {
@@ -58,11 +62,7 @@ impl Invitation {
         // the last one.
         let (until, code) = (self.until, self.code.to_text());
         let text = format!("until = {until}\nname = {name}\ncode = {}\n", *code);
-        let prefix = beside(list, MIDDLE);
-        let written = written_beside(list, prefix.file_name().unwrap_or_default(), &text);
-        let file = written.with_context(|| format!("cannot write beside {}", list.display()))?;
-        let (_, path) = file.keep()?;
-        Ok(path)
+        write_beside(list, MIDDLE, &text)
     }
 
     /// Returns the files beside a list.
@@ -75,27 +75,17 @@ impl Invitation {
     /// # Errors
     /// It cannot be read, is open to others, or is not whole.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Invitation> {
-        let file = File::open(path)?;
-        let is_private = system::is_private(&file.metadata()?);
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text)?;
-        let line = |name: &str| {
-            let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
-            let found = lines.find(|(word, _)| *word == name);
-            let value = found.map(|(_, value)| value.trim());
-            value.ok_or_else(|| anyhow!("the file is not whole"))
-        };
-        if !is_private || !text.ends_with('\n') {
-            return Err(anyhow!("the file is open to others, or not whole"));
-        }
-        let code = line("code")?.parse()?;
+        let text = read_private(path, MAX_BYTES)?;
+        let code = line(&text, "code")?.parse()?;
         // A name may be missing, which leaves no blank behind the sign.
-        let name = line("name").unwrap_or_default();
-        let name = (!name.is_empty()).then(|| name.parse()).transpose();
+        let shown = line(&text, "name").unwrap_or_default();
+        let name = (!shown.is_empty()).then(|| shown.parse()).transpose();
         Ok(Invitation {
             code,
             name: name.map_err(anyhow::Error::msg)?,
-            until: line("until")?.parse().context("its end is no number")?,
+            until: line(&text, "until")?
+                .parse()
+                .context("its end is no number")?,
         })
     }
 

@@ -5,11 +5,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, ensure};
+use anyhow::{Context, Error};
 
-use super::running_program::{beside, files_beside, written_beside};
+use super::private_file::{files_beside, read_private, value_of, write_beside};
 use crate::recv::Phone;
-use crate::system;
 
 /// Part of the file's name between that of the list and random characters.
 const MIDDLE: &str = ".phone-";
@@ -45,11 +44,7 @@ impl PhoneRequest {
     /// The file cannot be written.
     pub(crate) fn write(phone: Phone, list: &Path) -> anyhow::Result<PathBuf> {
         let text = PhoneRequest::Asked(phone).to_text();
-        let prefix = beside(list, MIDDLE);
-        let written = written_beside(list, prefix.file_name().unwrap_or_default(), &text);
-        let file = written.with_context(|| format!("cannot write beside {}", list.display()))?;
-        let (_, path) = file.keep()?;
-        Ok(path)
+        write_beside(list, MIDDLE, &text)
     }
 
     /// Returns the files beside a list.
@@ -62,16 +57,7 @@ impl PhoneRequest {
     /// # Errors
     /// It cannot be read, is open to others, or is not whole.
     pub(crate) fn read(path: &Path) -> anyhow::Result<PhoneRequest> {
-        use std::io::Read as _;
-        let file = fs::File::open(path)?;
-        let is_private = system::is_private(&file.metadata()?);
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text)?;
-        ensure!(
-            is_private && text.ends_with('\n'),
-            "the file is open to others, or not whole"
-        );
-        PhoneRequest::of(&text)
+        PhoneRequest::of(&read_private(path, MAX_BYTES)?)
     }
 
     /// Writes the receiver's answer in the place of a request.
@@ -89,13 +75,15 @@ impl PhoneRequest {
 
     fn of(text: &str) -> anyhow::Result<PhoneRequest> {
         if let Some(reason) = value_of(text, "refused") {
-            return Ok(PhoneRequest::Refused(reason));
+            return Ok(PhoneRequest::Refused(reason.to_owned()));
         }
         if let Some(port) = value_of(text, "port") {
             return Ok(PhoneRequest::Received(ReceivedPhone {
-                host: value_of(text, "host").context("`host` is missing")?,
+                host: value_of(text, "host")
+                    .context("`host` is missing")?
+                    .to_owned(),
                 port: port.parse().context("its port is no number")?,
-                passphrase_file: value_of(text, "passphrase-file"),
+                passphrase_file: value_of(text, "passphrase-file").map(str::to_owned),
             }));
         }
         let phone = value_of(text, "phone").context("the file is not whole")?;
@@ -119,13 +107,6 @@ impl PhoneRequest {
             PhoneRequest::Refused(reason) => format!("refused = {}\n", reason.replace('\n', " ")),
         }
     }
-}
-
-/// Returns the value of a line `NAME = VALUE`.
-fn value_of(text: &str, name: &str) -> Option<String> {
-    let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
-    let found = lines.find(|(word, _)| *word == name);
-    found.map(|(_, value)| value.to_owned())
 }
 
 #[cfg(test)]

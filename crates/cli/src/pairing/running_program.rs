@@ -3,17 +3,17 @@
 //! The program holds a lock on it as long as it runs. The file that a killed program leaves behind
 //! therefore invites nobody.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crate::system::{self, Hold};
 use anabranch_net::system::allow_owner_alone;
 use anabranch_secure::PublicKey;
 use anyhow::{Context, anyhow, ensure};
-use tempfile::NamedTempFile;
+
+use super::private_file::{beside, value_of};
+use crate::system::{self, Hold};
 
 /// End of the file's name, behind that of the list.
 const ENDING: &str = ".program";
@@ -39,47 +39,6 @@ pub(crate) struct Announcement {
     file: File,
     path: PathBuf,
     _hold: Hold,
-}
-
-/// Returns a path with `ending` behind its name.
-pub(crate) fn beside(list: &Path, ending: &str) -> PathBuf {
-    let mut name = list.file_name().map(OsStr::to_owned).unwrap_or_default();
-    name.push(OsString::from(ending));
-    list.with_file_name(name)
-}
-
-/// Returns the files beside a list whose names go on with `middle` behind its name.
-pub(crate) fn files_beside(list: &Path, middle: &str) -> Vec<PathBuf> {
-    let start = beside(list, middle);
-    let prefix = start.file_name().unwrap_or_default().to_string_lossy();
-    let entries = folder_of(list).read_dir().into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(&*prefix)
-        })
-        .collect();
-    files.sort();
-    files
-}
-
-fn folder_of(list: &Path) -> &Path {
-    let folder = list.parent().filter(|folder| *folder != Path::new(""));
-    folder.unwrap_or(Path::new("."))
-}
-
-/// Writes a file with a name of its own beside a list, which only the list's owner may read.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn written_beside(list: &Path, prefix: &OsStr, text: &str) -> io::Result<NamedTempFile> {
-    let owner = list.metadata()?;
-    let mut builder = tempfile::Builder::new();
-    let mut file = builder.prefix(prefix).tempfile_in(folder_of(list))?;
-    system::give_to_owner_of(&owner, file.as_file(), file.path())?;
-    file.write_all(text.as_bytes())?;
-    Ok(file)
 }
 
 impl RunningProgram {
@@ -141,18 +100,11 @@ impl RunningProgram {
     }
 
     fn read(text: &str) -> anyhow::Result<RunningProgram> {
-        let line = |name: &str| {
-            let mut lines = text.lines().filter_map(|line| line.split_once(" = "));
-            let found = lines
-                .find(|(word, _)| *word == name)
-                .map(|(_, value)| value.to_owned());
-            found.ok_or_else(|| anyhow!("`{name}` is missing"))
-        };
         Ok(RunningProgram {
-            command: line("command")?,
-            key: line("key")?.parse()?,
-            local: line("local")?.parse()?,
-            outside: line("outside")?,
+            command: line(text, "command")?.to_owned(),
+            key: line(text, "key")?.parse()?,
+            local: line(text, "local")?.parse()?,
+            outside: line(text, "outside")?.to_owned(),
         })
     }
 
@@ -165,6 +117,11 @@ impl RunningProgram {
         } = self;
         format!("command = {command}\nkey = {key}\nlocal = {local}\noutside = {outside}\n")
     }
+}
+
+/// Returns the value of a line of the file.
+fn line<'a>(text: &'a str, name: &str) -> anyhow::Result<&'a str> {
+    value_of(text, name).ok_or_else(|| anyhow!("`{name}` is missing"))
 }
 
 impl Announcement {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, bail};
 
 use super::option::PlacedPhone;
-use crate::pairing::running_program::{beside, written_beside};
+use crate::pairing::private_file::{beside, written_beside};
 
 /// End of the file's name, behind that of the list.
 const ENDING: &str = ".phones";
