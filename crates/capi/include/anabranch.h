@@ -62,7 +62,7 @@
 
 // Version of the interface: 65,536 times its generation, plus the number of additions to it. A
 // program works with every library of the same generation and no fewer additions.
-#define AB_ABI (1 << 16)
+#define AB_ABI ((1 << 16) + 1)
 
 // A receiver.
 typedef struct ab_receiver ab_receiver;
@@ -73,6 +73,13 @@ typedef struct ab_sender ab_sender;
 // One sender's session at a receiver.
 typedef struct ab_session ab_session;
 
+// A function of the application that gets an event as JSON, as
+// `{"event":"path-state","path":0,"name":"wlan0","state":"out"}`. The text is valid during the
+// call. The function runs on the thread that has called the library, and may call the library,
+// except for freeing the object. It must return, and not throw. A result other than 0 ends the
+// calls.
+typedef int (*ab_on_event)(void *context, const char *json);
+
 // A frame that has arrived whole.
 typedef struct {
   // Its bytes, which belong to the session.
@@ -81,18 +88,12 @@ typedef struct {
   size_t count;
   // Number of the frame in its session. Numbers that are left out were given up.
   uint64_t number;
-  // Time of its capture by the sender's clock, in microseconds since the sender's start.
+  // Time of its capture by the sender's clock, in microseconds since the sender's start. Of SRT:
+  // time at which it was due, in microseconds since the receiver's start.
   uint64_t captured_us;
   // `AB_FRAME_KEY`, `AB_FRAME_DISPOSABLE` or 0.
   uint32_t flags;
 } ab_frame;
-
-// A function of the application that gets an event as JSON, as
-// `{"event":"path-state","path":0,"name":"wlan0","state":"out"}`. The text is valid during the
-// call. The function runs on the thread that has called the library, and may call the library,
-// except for freeing the object. It must return, and not throw. A result other than 0 ends the
-// calls.
-typedef int (*ab_on_event)(void *context, const char *json);
 
 #ifdef __cplusplus
 extern "C" {
@@ -116,9 +117,10 @@ const char *ab_generate_key(void);
 const char *ab_public_key(const char *secret);
 
 // Makes a receiver. `config` is TOML with the keys `listen`, `listen-tcp`, `key`, `allow`,
-// `latency`, `timeout` and `reassembly-wait` of `anabranch recv --config`, and `max-sessions`. No
-// thread runs and no socket is opened before `ab_receiver_start`. The receiver is at `out`, and
-// null after an error. It must be freed by `ab_receiver_free`.
+// `latency`, `timeout` and `reassembly-wait` of `anabranch recv --config`, and `max-sessions`; or
+// an address `srtla://ADDR:PORT?streamid=...&passphrase=...` or `srt://...` alone, or in `listen`
+// beside `max-sessions`. No thread runs and no socket is opened before `ab_receiver_start`. The
+// receiver is at `out`, and null after an error. It must be freed by `ab_receiver_free`.
 int ab_receiver_new(const char *config, ab_receiver **out);
 
 // Opens the socket and starts the receiver's thread. A receiver that could not start cannot be
@@ -131,7 +133,7 @@ const char *ab_receiver_local_address(const ab_receiver *receiver);
 
 // Returns a link for one new sender, good once and for `lasts_ms`. `host` is this machine's host
 // and port for the sender. The text is valid until the calling thread's next call that returns a
-// text. Null after an error.
+// text. Null after an error: SRT has no links.
 const char *ab_receiver_pairing_link(const ab_receiver *receiver,
                                      const char *host,
                                      uint32_t lasts_ms);
@@ -140,6 +142,21 @@ const char *ab_receiver_pairing_link(const ab_receiver *receiver,
 // be freed by `ab_session_free`; 0 without one, or an error. `out` is null then.
 int ab_receiver_accept(const ab_receiver *receiver, uint32_t limit_ms, ab_session **out);
 
+// Waits for the next event of the receiver or of one of its sessions for `limit_ms` at most, and
+// puts it at `json`, as
+// `{"event":"path-state","path":0,"name":"wlan0","state":"out","session":0,"peer":"abpub_..."}`.
+// It is valid until the calling thread's next call that returns a text. Returns 1 with an event, 0
+// without one (`json` is null then), or an error: `AB_ERROR_ENDED` after the last event.
+int ab_receiver_next_event(const ab_receiver *receiver, uint32_t limit_ms, const char **json);
+
+// Calls `on_event` with `context` for each event of the receiver or of one of its sessions, on the
+// calling thread, until there was none for `limit_ms`. Returns the number of events, or an error
+// if none came.
+int ab_receiver_dispatch(const ab_receiver *receiver,
+                         uint32_t limit_ms,
+                         ab_on_event on_event,
+                         void *context);
+
 // Notifies the senders that this receiver leaves, and stops listening.
 int ab_receiver_close(const ab_receiver *receiver);
 
@@ -147,14 +164,19 @@ int ab_receiver_close(const ab_receiver *receiver);
 // freed, too. No other thread may use the receiver during this call and after it. Null is allowed.
 void ab_receiver_free(ab_receiver *receiver);
 
-// Returns the sender's public key. The text is valid until the calling thread's next call that
-// returns a text. Null if `session` is null.
+// Returns the number of the session in the order in which sessions began, from 0, as the field
+// `session` of events; 0 if `session` is null.
+uint64_t ab_session_number(const ab_session *session);
+
+// Returns the sender's public key; of SRT its stream ID, or its host if it gave none. The text is
+// valid until the calling thread's next call that returns a text. Null if `session` is null.
 const char *ab_session_peer(const ab_session *session);
 
-// Waits for the next frame in order for `limit_ms` at most, and describes it at `frame`. Its bytes
-// are valid until the session's next call of this function, or until the session is freed. One
-// thread at a time may take frames of a session. Returns 1 with a frame, 0 without one, or an
-// error: `AB_ERROR_ENDED` after the last frame.
+// Waits for the next frame in order for `limit_ms` at most, and describes it at `frame`. Frames of
+// SRT are pictures in MPEG-TS, which together are the sender's stream. The bytes are valid until
+// the session's next call of this function, or until the session is freed. One thread at a time
+// may take frames of a session. Returns 1 with a frame, 0 without one, or an error:
+// `AB_ERROR_ENDED` after the last frame.
 int ab_session_next_frame(const ab_session *session, uint32_t limit_ms, ab_frame *frame);
 
 // Returns the state of the session and its paths as JSON, which is valid until the calling

@@ -5,15 +5,19 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use crate::{
-    AB_ERROR_PANIC, AB_ERROR_STATE, ab_receiver_free, ab_receiver_new, ab_sender_add_path,
-    ab_sender_add_socket, ab_sender_free, ab_sender_new, ab_sender_remove_path,
-    ab_sender_send_frame, ab_sender_send_ts, ab_sender_stats_json,
+    AB_ERROR_PANIC, AB_ERROR_STATE, ab_receiver_dispatch, ab_receiver_free, ab_receiver_new,
+    ab_receiver_next_event, ab_sender_add_path, ab_sender_add_socket, ab_sender_free,
+    ab_sender_new, ab_sender_remove_path, ab_sender_send_frame, ab_sender_send_ts,
+    ab_sender_stats_json,
 };
 
 /// A sender's set-up, to which inputs add keys.
 const HEAD: &str = "to = '192.0.2.1:7000'\n\
     key = 'absec_1D1NNBddxPHM0c5-Vfpj-j0AfDegbHr4tf6ElKL_t-w'\n\
     peer = 'abpub_REVAWYCJUhx45MHjwlDnIA2Ni7qYI-spZi5zBOAwyXE'\n";
+
+/// Addresses to which inputs add parameters.
+const ADDRESSES: [&str; 2] = ["srtla://127.0.0.1:5000?", "srt://127.0.0.1:5000?"];
 
 /// Calls the functions with an input as set-up, path and bytes. Nothing is started.
 ///
@@ -28,6 +32,10 @@ pub fn calls(input: &[u8]) {
     make_and_use(text.as_ptr().cast(), input);
     let whole = [HEAD.as_bytes(), &text].concat();
     make_and_use(whole.as_ptr().cast(), input);
+    for address in ADDRESSES {
+        let whole = [address.as_bytes(), &text].concat();
+        make_and_use(whole.as_ptr().cast(), input);
+    }
 }
 
 fn make_and_use(config: *const c_char, input: &[u8]) {
@@ -48,9 +56,19 @@ fn make_and_use(config: *const c_char, input: &[u8]) {
         assert_ne!(code, AB_ERROR_PANIC);
         assert_eq!(code < 0, receiver.is_null());
         if !receiver.is_null() {
+            use_receiver(&*receiver);
             ab_receiver_free(Some(Box::from_raw(receiver)));
         }
     }
+}
+
+fn use_receiver(receiver: &crate::ab_receiver) {
+    let mut json = MaybeUninit::uninit();
+    let code = ab_receiver_next_event(Some(receiver), 0, Some(&mut json));
+    assert_eq!(code, AB_ERROR_STATE, "it is not started");
+    // SAFETY: the function has written it.
+    assert!(unsafe { json.assume_init() }.is_null());
+    assert!(ab_receiver_dispatch(Some(receiver), 0, None, ptr::null_mut()) < 0);
 }
 
 fn use_sender(sender: &crate::ab_sender, text: *const c_char, input: &[u8]) {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `sender.rs`, `receiver.rs`, `keys.rs` | the functions, over the façade `anabranch-embed` |
 //! | `foreign.rs` | pointers of the application: the only ones that are followed here |
+//! | `events.rs` | events as texts |
 //! | `guard.rs` | errors and panics become codes |
 //! | `texts.rs` | texts that the library lends |
 //!
@@ -20,6 +21,7 @@
     reason = "the types have their names of C, for the header"
 )]
 
+mod events;
 mod foreign;
 pub mod fuzzing;
 mod guard;
@@ -32,6 +34,7 @@ mod texts;
 
 use core::ffi::{c_char, c_int};
 
+pub use events::ab_on_event;
 pub use keys::{ab_generate_key, ab_public_key};
 pub use receiver::*;
 pub use sender::*;
@@ -69,7 +72,7 @@ pub const AB_PTS_NOW: i64 = i64::MIN;
 
 /// Version of the interface: 65,536 times its generation, plus the number of additions to it. A
 /// program works with every library of the same generation and no fewer additions.
-pub const AB_ABI: u32 = 1 << 16;
+pub const AB_ABI: u32 = (1 << 16) + 1;
 
 /// Returns `AB_ABI` of the library that runs.
 #[unsafe(no_mangle)]

@@ -1,12 +1,13 @@
 //! Functions of receivers and their sessions.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use anabranch_embed::{Importance, ReceivedFrame, Receiver, Session};
+use anabranch_embed::{Error, Importance, ReceivedFrame, Receiver, Session};
 
+use crate::events::{self, ab_on_event};
 use crate::guard::{self, required};
 use crate::sender::{hand_over, millis};
 use crate::{AB_FRAME_DISPOSABLE, AB_FRAME_KEY, AB_OK, foreign, texts};
@@ -33,16 +34,18 @@ pub struct ab_frame {
     pub count: usize,
     /// Number of the frame in its session. Numbers that are left out were given up.
     pub number: u64,
-    /// Time of its capture by the sender's clock, in microseconds since the sender's start.
+    /// Time of its capture by the sender's clock, in microseconds since the sender's start. Of SRT:
+    /// time at which it was due, in microseconds since the receiver's start.
     pub captured_us: u64,
     /// `AB_FRAME_KEY`, `AB_FRAME_DISPOSABLE` or 0.
     pub flags: u32,
 }
 
 /// Makes a receiver. `config` is TOML with the keys `listen`, `listen-tcp`, `key`, `allow`,
-/// `latency`, `timeout` and `reassembly-wait` of `anabranch recv --config`, and `max-sessions`. No
-/// thread runs and no socket is opened before `ab_receiver_start`. The receiver is at `out`, and
-/// null after an error. It must be freed by `ab_receiver_free`.
+/// `latency`, `timeout` and `reassembly-wait` of `anabranch recv --config`, and `max-sessions`; or
+/// an address `srtla://ADDR:PORT?streamid=...&passphrase=...` or `srt://...` alone, or in `listen`
+/// beside `max-sessions`. No thread runs and no socket is opened before `ab_receiver_start`. The
+/// receiver is at `out`, and null after an error. It must be freed by `ab_receiver_free`.
 ///
 /// # Safety
 /// `config` is null or a text that ends with a zero byte. `out` is null or has room for a pointer.
@@ -82,7 +85,7 @@ pub extern "C" fn ab_receiver_local_address(receiver: Option<&ab_receiver>) -> *
 
 /// Returns a link for one new sender, good once and for `lasts_ms`. `host` is this machine's host
 /// and port for the sender. The text is valid until the calling thread's next call that returns a
-/// text. Null after an error.
+/// text. Null after an error: SRT has no links.
 ///
 /// # Safety
 /// `host` is null or a text that ends with a zero byte.
@@ -123,6 +126,45 @@ pub extern "C" fn ab_receiver_accept(
     })
 }
 
+/// Waits for the next event of the receiver or of one of its sessions for `limit_ms` at most, and
+/// puts it at `json`, as
+/// `{"event":"path-state","path":0,"name":"wlan0","state":"out","session":0,"peer":"abpub_..."}`.
+/// It is valid until the calling thread's next call that returns a text. Returns 1 with an event, 0
+/// without one (`json` is null then), or an error: `AB_ERROR_ENDED` after the last event.
+#[unsafe(no_mangle)]
+pub extern "C" fn ab_receiver_next_event(
+    receiver: Option<&ab_receiver>,
+    limit_ms: u32,
+    json: Option<&mut MaybeUninit<*const c_char>>,
+) -> c_int {
+    guard::code(|| {
+        let receiver = required(receiver, "receiver")?;
+        events::hand_over(json, || next_event(receiver, limit_ms))
+    })
+}
+
+/// Returns the next event as JSON.
+fn next_event(receiver: &ab_receiver, limit_ms: u32) -> Result<Option<String>, Error> {
+    let event = receiver.0.next_event(millis(limit_ms))?;
+    Ok(event.map(|event| event.to_json()))
+}
+
+/// Calls `on_event` with `context` for each event of the receiver or of one of its sessions, on the
+/// calling thread, until there was none for `limit_ms`. Returns the number of events, or an error
+/// if none came.
+#[unsafe(no_mangle)]
+pub extern "C" fn ab_receiver_dispatch(
+    receiver: Option<&ab_receiver>,
+    limit_ms: u32,
+    on_event: ab_on_event,
+    context: *mut c_void,
+) -> c_int {
+    guard::code(|| {
+        let receiver = required(receiver, "receiver")?;
+        events::dispatch(on_event, context, || next_event(receiver, limit_ms))
+    })
+}
+
 /// Notifies the senders that this receiver leaves, and stops listening.
 #[unsafe(no_mangle)]
 pub extern "C" fn ab_receiver_close(receiver: Option<&ab_receiver>) -> c_int {
@@ -139,8 +181,15 @@ pub extern "C" fn ab_receiver_free(receiver: Option<Box<ab_receiver>>) {
     guard::value((), || drop(receiver));
 }
 
-/// Returns the sender's public key. The text is valid until the calling thread's next call that
-/// returns a text. Null if `session` is null.
+/// Returns the number of the session in the order in which sessions began, from 0, as the field
+/// `session` of events; 0 if `session` is null.
+#[unsafe(no_mangle)]
+pub extern "C" fn ab_session_number(session: Option<&ab_session>) -> u64 {
+    guard::value(0, || session.map_or(0, |session| session.session.number()))
+}
+
+/// Returns the sender's public key; of SRT its stream ID, or its host if it gave none. The text is
+/// valid until the calling thread's next call that returns a text. Null if `session` is null.
 #[unsafe(no_mangle)]
 pub extern "C" fn ab_session_peer(session: Option<&ab_session>) -> *const c_char {
     guard::value(ptr::null(), || {
@@ -148,10 +197,11 @@ pub extern "C" fn ab_session_peer(session: Option<&ab_session>) -> *const c_char
     })
 }
 
-/// Waits for the next frame in order for `limit_ms` at most, and describes it at `frame`. Its bytes
-/// are valid until the session's next call of this function, or until the session is freed. One
-/// thread at a time may take frames of a session. Returns 1 with a frame, 0 without one, or an
-/// error: `AB_ERROR_ENDED` after the last frame.
+/// Waits for the next frame in order for `limit_ms` at most, and describes it at `frame`. Frames of
+/// SRT are pictures in MPEG-TS, which together are the sender's stream. The bytes are valid until
+/// the session's next call of this function, or until the session is freed. One thread at a time
+/// may take frames of a session. Returns 1 with a frame, 0 without one, or an error:
+/// `AB_ERROR_ENDED` after the last frame.
 #[unsafe(no_mangle)]
 pub extern "C" fn ab_session_next_frame(
     session: Option<&ab_session>,

@@ -7,19 +7,13 @@ use core::time::Duration;
 
 use anabranch_embed::{Error, ErrorCode, Importance, Sender};
 
+use crate::events::{self, ab_on_event};
 use crate::guard::{self, required};
 use crate::{AB_FRAME_DISPOSABLE, AB_FRAME_KEY, AB_OK, AB_PTS_NOW, foreign, texts};
 
 /// A sender.
 #[derive(Debug)]
 pub struct ab_sender(pub(crate) Sender);
-
-/// A function of the application that gets an event as JSON, as
-/// `{"event":"path-state","path":0,"name":"wlan0","state":"out"}`. The text is valid during the
-/// call. The function runs on the thread that has called the library, and may call the library,
-/// except for freeing the object. It must return, and not throw. A result other than 0 ends the
-/// calls.
-pub type ab_on_event = Option<extern "C" fn(context: *mut c_void, json: *const c_char) -> c_int>;
 
 pub(crate) fn millis(millis: u32) -> Duration {
     Duration::from_millis(u64::from(millis))
@@ -219,15 +213,14 @@ pub extern "C" fn ab_sender_next_event(
 ) -> c_int {
     guard::code(|| {
         let sender = required(sender, "sender")?;
-        let json = required(json, "json")?.write(ptr::null());
-        match sender.0.next_event(millis(limit_ms))? {
-            Some(event) => {
-                *json = texts::lend(&event.to_json());
-                Ok(1)
-            }
-            None => Ok(0),
-        }
+        events::hand_over(json, || next_event(sender, limit_ms))
     })
+}
+
+/// Returns the next event as JSON.
+fn next_event(sender: &ab_sender, limit_ms: u32) -> Result<Option<String>, Error> {
+    let event = sender.0.next_event(millis(limit_ms))?;
+    Ok(event.map(|event| event.to_json()))
 }
 
 /// Calls `on_event` with `context` for each event, on the calling thread, until there was none for
@@ -241,21 +234,7 @@ pub extern "C" fn ab_sender_dispatch(
 ) -> c_int {
     guard::code(|| {
         let sender = required(sender, "sender")?;
-        let on_event = required(on_event, "on_event")?;
-        let mut count = 0;
-        loop {
-            let event = match sender.0.next_event(millis(limit_ms)) {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(count),
-                Err(_) if count > 0 => return Ok(count),
-                Err(error) => return Err(error),
-            };
-            count += 1;
-            let json = std::ffi::CString::new(event.to_json()).unwrap_or_default();
-            if on_event(context, json.as_ptr()) != 0 {
-                return Ok(count);
-            }
-        }
+        events::dispatch(on_event, context, || next_event(sender, limit_ms))
     })
 }
 

@@ -148,6 +148,13 @@ fn frames_cross_by_sockets_of_the_application() {
         error()
     );
     assert_eq!(text(ab_session_peer(Some(&session))), public(&camera));
+    assert_eq!(ab_session_number(Some(&session)), 0);
+    let began = next_event(&receiver);
+    let expected = format!(
+        "{{\"event\":\"session-began\",\"session\":0,\"peer\":\"{}\"}}",
+        public(&camera)
+    );
+    assert_eq!(began, expected);
     carry_ten_frames(&sender, &session);
     let json = text(ab_sender_stats_json(Some(&sender)));
     assert!(json.contains("\"name\":\"socket1\""), "{json}");
@@ -164,8 +171,77 @@ fn frames_cross_by_sockets_of_the_application() {
     let mut frame = MaybeUninit::uninit();
     let code = ab_session_next_frame(Some(&session), 10_000, Some(&mut frame));
     assert_eq!(code, AB_ERROR_ENDED, "{}", error());
+    assert_eq!(ab_receiver_close(Some(&receiver)), AB_OK, "{}", error());
+    let mut events: c_int = 0;
+    let context = ptr::from_mut(&mut events).cast();
+    let counted = ab_receiver_dispatch(Some(&receiver), 10_000, Some(count), context);
+    assert_eq!(counted, events);
+    assert!(events > 0, "the end, at least");
+    let code = ab_receiver_next_event(Some(&receiver), 0, Some(&mut json));
+    assert_eq!(code, AB_ERROR_ENDED, "{}", error());
     ab_receiver_free(Some(receiver));
     ab_session_free(Some(session));
+    ab_sender_free(Some(sender));
+}
+
+/// Waits for an event of a receiver.
+fn next_event(receiver: &ab_receiver) -> String {
+    let mut json = MaybeUninit::uninit();
+    let code = ab_receiver_next_event(Some(receiver), 10_000, Some(&mut json));
+    assert_eq!(code, 1, "{}", error());
+    // SAFETY: the function has written it.
+    text(unsafe { json.assume_init() })
+}
+
+/// Takes frames of a session until there are as many bytes.
+fn received(session: &ab_session, count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < count {
+        let mut frame = MaybeUninit::uninit();
+        let code = ab_session_next_frame(Some(session), 10_000, Some(&mut frame));
+        assert_eq!(code, 1, "{}", error());
+        // SAFETY: there is a frame, whose bytes are valid until the next call.
+        let got = unsafe {
+            let frame = frame.assume_init();
+            core::slice::from_raw_parts(frame.bytes, frame.count)
+        };
+        bytes.extend_from_slice(got);
+    }
+    bytes
+}
+
+#[test]
+fn transport_stream_crosses_by_srtla() {
+    let parameters = "streamid=van&passphrase=correct-horse";
+    let receiver = receiver(&format!("srtla://127.0.0.1:0?{parameters}"));
+    assert_eq!(ab_receiver_start(Some(&receiver)), AB_OK, "{}", error());
+    let address = text(ab_receiver_local_address(Some(&receiver)));
+    let sender = sender(&format!("to = 'srtla://{address}?{parameters}'\nvia = []"));
+    for number in 0..2 {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let name = c(&format!("socket{number}"));
+        // SAFETY: the descriptor is open until the socket is dropped, after the call.
+        let got = unsafe { ab_sender_add_socket(Some(&sender), name.as_ptr(), socket.as_raw_fd()) };
+        assert_eq!(got, number, "{}", error());
+    }
+    assert_eq!(ab_sender_start(Some(&sender)), AB_OK, "{}", error());
+    let session = made(|out| ab_receiver_accept(Some(&receiver), 10_000, out));
+    assert_eq!(text(ab_session_peer(Some(&session))), "van");
+    let code = ab_sender_wait_connected(Some(&sender), 10_000);
+    assert_eq!(code, AB_OK, "{}", error());
+    let mut stream = [0x47_u8; 188 * 700];
+    for (number, packet) in stream.chunks_mut(188).enumerate() {
+        packet[1..4].copy_from_slice(&[1, 0, 0x10]);
+        packet[4..8].copy_from_slice(&(number as u32).to_be_bytes());
+    }
+    // SAFETY: there are as many bytes.
+    let sent = unsafe { ab_sender_send_ts(Some(&sender), stream.as_ptr(), stream.len()) };
+    assert_eq!(sent, AB_OK, "{}", error());
+    assert_eq!(ab_sender_close(Some(&sender), 10_000), AB_OK, "{}", error());
+    assert!(received(&session, stream.len()) == stream, "other bytes");
+    assert!(next_event(&receiver).starts_with("{\"event\":\"session-began\""));
+    ab_session_free(Some(session));
+    ab_receiver_free(Some(receiver));
     ab_sender_free(Some(sender));
 }
 
@@ -201,6 +277,9 @@ fn null_pointers_and_wrong_numbers_are_errors() {
     argument(ab_receiver_start(None));
     argument(ab_receiver_accept(None, 0, None));
     argument(ab_receiver_close(None));
+    argument(ab_receiver_next_event(None, 0, None));
+    argument(ab_receiver_dispatch(None, 0, None, ptr::null_mut()));
+    assert_eq!(ab_session_number(None), 0);
     argument(ab_session_next_frame(None, 0, None));
     argument(ab_session_close(None));
     assert_eq!(ab_sender_target_bps(None), 0);

@@ -3,7 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `gate.rs` | the socket: callers of SRT, or links of SRTLA and their groups |
-//! | `admission.rs` | who may come, and whose place is free |
+//! | `admission.rs` | rules for callers, and places that are free |
 //! | `live.rs` | a connection: its pictures, links and events |
 //! | `links.rs` | the links of a connection by their numbers |
 //! | `session.rs` | the reader's side of a connection |
@@ -155,7 +155,7 @@ impl SrtReceiver {
         self.events.recv_async().await.ok()
     }
 
-    /// Ends all connections. What has arrived is still handed out when it is due.
+    /// Ends all connections. Payloads that have arrived are still handed out when they are due.
     pub(crate) fn close(&self) {
         self.shared.lock().is_closing = true;
         self.worker.waker().wake();
@@ -244,16 +244,15 @@ impl State {
                 is_closing,
                 ..
             } = self;
-            let mut admit = |request: &Request| {
+            let caller = (arrival.caller, arrival.origin);
+            let datagram = &buffer[..arrival.length];
+            listener.handle_relayed(now, caller, datagram, &mut |request| {
                 if *is_closing {
                     Err(Rejection::Close)
                 } else {
                     admission.decide(now, lives, request)
                 }
-            };
-            let caller = (arrival.caller, arrival.origin);
-            let datagram = &buffer[..arrival.length];
-            listener.handle_relayed(now, caller, datagram, &mut admit);
+            });
             self.take_events(now);
             self.write(now);
         }
@@ -294,15 +293,19 @@ impl State {
     }
 
     fn on_connected(&mut self, now: Instant, id: ConnectionId, request: &Request) {
-        let stream_id = request.stream_id.as_deref();
-        let displaced = self.admission.displaced(now, &self.lives, stream_id);
+        let stream = self.admission.stream_of(request);
+        let displaced = self.admission.displaced(now, &self.lives, stream);
         if let Some(connection) = displaced.and_then(|id| self.listener.connection(id)) {
             connection.close(now);
         }
-        let name = self.name_of(request);
+        let name = match stream {
+            Some(stream) => stream.to_owned(),
+            None => self.gate.origin_of(request.caller).to_string(),
+        };
+        let names = (stream.map(str::to_owned), name);
         let number = self.session_count;
         self.session_count += 1;
-        let (live, opened) = Live::open(now, id, (number, name), request);
+        let (live, opened) = Live::open(now, (id, number), names, request.caller);
         self.emit(live.event(Event::SessionBegan));
         self.lives.insert(id, live);
         if let Some(begun) = &self.begun {
@@ -337,14 +340,6 @@ impl State {
         let event = live.event(ended);
         live.end(now, statistics, reason);
         self.emit(event);
-    }
-
-    /// Returns the name of a sender: the stream ID that is expected or that it gives, or the host.
-    fn name_of(&self, request: &Request) -> String {
-        let expected = self.admission.stream_id.as_ref();
-        let id = expected.or(request.stream_id.as_ref());
-        let host = || self.gate.origin_of(request.caller).to_string();
-        id.cloned().unwrap_or_else(host)
     }
 
     /// Hands out the payloads that are due.

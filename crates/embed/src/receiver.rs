@@ -237,7 +237,7 @@ fn over() -> Error {
     Error::new(ErrorCode::Ended, "the receiver is closed")
 }
 
-/// Returns what has come, or `None` if the limit was over first.
+/// Returns the value that has come, or `None` if the limit was over first.
 fn within_limit<T>(received: Result<T, RecvTimeoutError>) -> Result<Option<T>, Error> {
     match received {
         Ok(received) => Ok(Some(received)),

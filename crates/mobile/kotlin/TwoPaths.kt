@@ -40,6 +40,18 @@ private class Seen : EventListener {
     fun has(wanted: (Event) -> Boolean) = events.any(wanted)
 }
 
+private class Heard : ReceiverListener {
+    val events = mutableListOf<ReceiverEvent>()
+
+    @Synchronized
+    override fun onEvent(event: ReceiverEvent) {
+        events.add(event)
+    }
+
+    @Synchronized
+    fun has(wanted: (ReceiverEvent) -> Boolean) = events.any(wanted)
+}
+
 private fun await(what: String, isSo: () -> Boolean) {
     val until = System.nanoTime() + 10_000_000_000
     while (!isSo()) {
@@ -95,7 +107,8 @@ fun main() {
         latency = '1 s'
         """.trimIndent()
     )
-    receiver.start()
+    val heard = Heard()
+    receiver.start(heard)
     val sender = Sender(
         """
         to = '${receiver.localAddress()}'
@@ -140,6 +153,12 @@ fun main() {
     check(statistics.paths[own.toInt()].state == "removed") { "$statistics" }
     check(statistics.paths.all { it.sentBytes > 100_000UL }) { "$statistics" }
     await("the listener hears of the end") { seen.has { it is Event.Ended } }
+    await("the receiver's listener hears of the session, its paths and its end") {
+        val ofCamera = { event: ReceiverEvent -> event.peer == publicKey(camera) }
+        heard.has { it.event is Event.SessionBegan && ofCamera(it) } &&
+            heard.has { it.event is Event.PathState && it.session == session.number() } &&
+            heard.has { it.event is Event.SessionEnded && ofCamera(it) }
+    }
     val shares = statistics.paths.joinToString { "${it.name} ${it.sentBytes} bytes" }
     println("$FRAMES of $FRAMES frames arrived: $shares")
     session.close()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_embed::Event as Embedded;
+use anabranch_embed::{Error, Event as Embedded, ReceiverEvent as EmbeddedReceiverEvent};
 
 use crate::error::AnabranchError;
 
@@ -69,6 +69,20 @@ pub enum Event {
         /// The bitrate in bit/s.
         target_bps: u64,
     },
+    /// At a receiver: a sender's session has begun.
+    SessionBegan,
+    /// At a receiver: a sender's session is over.
+    SessionEnded {
+        /// Cause in words.
+        reason: String,
+    },
+    /// At a receiver: a sender requested a session and got none.
+    SenderRefused {
+        /// Cause in words.
+        reason: String,
+        /// Address or host of the sender; empty if it is not known.
+        from: String,
+    },
     /// Another event, as JSON with the name in the field `event`.
     Other {
         /// The JSON.
@@ -111,12 +125,44 @@ impl From<Embedded> for Event {
                 reason: reason.to_owned(),
             },
             Embedded::Target { target_bps } => Event::Target { target_bps },
+            Embedded::SessionBegan => Event::SessionBegan,
+            Embedded::SessionEnded { reason } => Event::SessionEnded { reason },
+            Embedded::SenderRefused { reason, from } => Event::SenderRefused { reason, from },
             Embedded::Ended { reason } => Event::Ended { reason },
             other => Event::Other {
                 json: other.to_json(),
             },
         }
     }
+}
+
+/// An event of a receiver or of one of its sessions.
+#[derive(Clone, Debug, PartialEq, uniffi::Record)]
+pub struct ReceiverEvent {
+    /// The event.
+    pub event: Event,
+    /// Number of the session, as `Session.number` returns it; none if a sender got no session.
+    pub session: Option<u64>,
+    /// The sender's public key; of SRT its stream ID, or its host if it gave none.
+    pub peer: Option<String>,
+}
+
+impl From<EmbeddedReceiverEvent> for ReceiverEvent {
+    fn from(event: EmbeddedReceiverEvent) -> Self {
+        ReceiverEvent {
+            event: event.event.into(),
+            session: event.session,
+            peer: event.peer,
+        }
+    }
+}
+
+/// An app's listener of a receiver's events. It is called in a thread of its own, never in the main
+/// one.
+#[uniffi::export(with_foreign)]
+pub trait ReceiverListener: Send + Sync {
+    /// Takes an event. It may call methods of the receiver and of its sessions.
+    fn on_event(&self, event: ReceiverEvent);
 }
 
 /// An app's listener of events. It is called in a thread of its own, never in the main one.
@@ -126,18 +172,22 @@ pub trait EventListener: Send + Sync {
     fn on_event(&self, event: Event);
 }
 
-/// Starts the thread that hands a sender's events to a listener until the session is over or the
-/// sender has gone.
+/// Method of a sender or receiver that waits for its next event.
+pub(crate) type NextEvent<T, E> = fn(&T, Duration) -> Result<Option<E>, Error>;
+
+/// Starts the thread that hands events to a listener until the last one, or until their sender or
+/// receiver has gone.
 ///
 /// # Errors
 /// The system has no room for a thread.
-pub(crate) fn follow(
-    sender: &Arc<anabranch_embed::Sender>,
-    listener: Arc<dyn EventListener>,
+pub(crate) fn follow<T: Send + Sync + 'static, E: 'static>(
+    source: &Arc<T>,
+    next: NextEvent<T, E>,
+    listen: impl Fn(E) + Send + 'static,
 ) -> Result<(), AnabranchError> {
-    let sender = Arc::downgrade(sender);
+    let source = Arc::downgrade(source);
     let thread = thread::Builder::new().name("anabranch-events".to_owned());
-    match thread.spawn(move || hand_over(&sender, &*listener)) {
+    match thread.spawn(move || hand_over(&source, next, listen)) {
         Ok(_) => Ok(()),
         Err(error) => Err(AnabranchError::System {
             text: format!("no thread for events: {error}"),
@@ -145,15 +195,15 @@ pub(crate) fn follow(
     }
 }
 
-fn hand_over(sender: &Weak<anabranch_embed::Sender>, listener: &dyn EventListener) {
+fn hand_over<T, E>(source: &Weak<T>, next: NextEvent<T, E>, listen: impl Fn(E)) {
     loop {
-        let Some(alive) = sender.upgrade() else {
+        let Some(alive) = source.upgrade() else {
             return;
         };
-        let event = alive.next_event(POLL_INTERVAL);
+        let event = next(&alive, POLL_INTERVAL);
         drop(alive);
         match event {
-            Ok(Some(event)) => listener.on_event(event.into()),
+            Ok(Some(event)) => listen(event),
             Ok(None) => {}
             // The last event was taken.
             Err(_) => return,

@@ -5,9 +5,9 @@
 //! itself where the system asks for that (Android's `Network.bindSocket`), and hands their file
 //! descriptors over.
 //!
-//! Threads: [`Sender::start`] and [`Receiver::start`] begin one each, and a listener of events has
-//! one. Methods with a time limit block the caller until then, so an app calls them beside its main
-//! thread.
+//! Threads: [`Sender::start`] and [`Receiver::start`] begin one each, and each listener of events
+//! has one. Methods with a time limit block the caller until then, so an app calls them beside its
+//! main thread.
 
 mod error;
 mod event;
@@ -17,7 +17,7 @@ mod socket;
 mod statistics;
 
 pub use error::AnabranchError;
-pub use event::{Event, EventListener};
+pub use event::{Event, EventListener, ReceiverEvent, ReceiverListener};
 pub use receiver::{Receiver, Session, VideoFrame};
 pub use sender::{Importance, Sender};
 pub use statistics::{PathStatistics, Statistics};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::AnabranchError;
+use crate::event::{ReceiverListener, follow};
 use crate::statistics::Statistics;
 
 /// A received frame.
@@ -22,18 +23,19 @@ pub struct VideoFrame {
 /// A receiver of one sender or many.
 #[derive(Debug, uniffi::Object)]
 pub struct Receiver {
-    inner: anabranch_embed::Receiver,
+    inner: Arc<anabranch_embed::Receiver>,
 }
 
 #[uniffi::export]
 impl Receiver {
-    /// Reads a set-up: TOML with the keys of `anabranch recv --config`. Opens nothing.
+    /// Reads a set-up: TOML with the keys of `anabranch recv --config`, or an address of SRTLA or
+    /// SRT alone, as `srtla://0.0.0.0:5000?streamid=live`. Opens nothing.
     ///
     /// # Errors
     /// `Config` names the mistake.
     #[uniffi::constructor]
     pub fn new(config: &str) -> Result<Arc<Self>, AnabranchError> {
-        let inner = anabranch_embed::Receiver::new(config)?;
+        let inner = Arc::new(anabranch_embed::Receiver::new(config)?);
         Ok(Arc::new(Receiver { inner }))
     }
 
@@ -41,11 +43,21 @@ impl Receiver {
     ///
     /// # Errors
     /// `State` or `System`.
-    pub fn start(&self) -> Result<(), AnabranchError> {
-        Ok(self.inner.start()?)
+    pub fn start(&self, listener: Option<Arc<dyn ReceiverListener>>) -> Result<(), AnabranchError> {
+        self.inner.start()?;
+        match listener {
+            Some(listener) => follow(
+                &self.inner,
+                anabranch_embed::Receiver::next_event,
+                move |event| {
+                    listener.on_event(event.into());
+                },
+            ),
+            None => Ok(()),
+        }
     }
 
-    /// Returns this end's public key.
+    /// Returns this end's public key; empty for SRT.
     pub fn public_key(&self) -> String {
         self.inner.public_key()
     }
@@ -95,7 +107,12 @@ pub struct Session {
 
 #[uniffi::export]
 impl Session {
-    /// Returns the sender's public key.
+    /// Returns the number of the session in the order in which sessions began, from 0.
+    pub fn number(&self) -> u64 {
+        self.inner.number()
+    }
+
+    /// Returns the sender's public key; of SRT its stream ID, or its host if it gave none.
     pub fn peer(&self) -> String {
         self.inner.peer()
     }

@@ -83,7 +83,13 @@ impl Sender {
     pub fn start(&self, listener: Option<Arc<dyn EventListener>>) -> Result<(), AnabranchError> {
         self.inner.start()?;
         match listener {
-            Some(listener) => follow(&self.inner, listener),
+            Some(listener) => follow(
+                &self.inner,
+                anabranch_embed::Sender::next_event,
+                move |event| {
+                    listener.on_event(event.into());
+                },
+            ),
             None => Ok(()),
         }
     }

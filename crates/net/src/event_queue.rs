@@ -123,7 +123,7 @@ pub(crate) fn queue_within(memory: MemoryShare) -> (EventSender, Events) {
 }
 
 impl EventSender {
-    /// Has a watcher see all events from now on.
+    /// Copies all events to a watcher from now on.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
         self.watcher = Some(watcher);
     }

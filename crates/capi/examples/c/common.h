@@ -1,4 +1,4 @@
-/* What both programs use: files, keys and the end after an error. */
+/* What both programs use: files, keys, events and the end after an error. */
 
 #ifndef COMMON_H
 #define COMMON_H
@@ -29,6 +29,16 @@ static inline void need(int is_well, const char *what)
         perror(what);
         exit(1);
     }
+}
+
+/* Prints an event. It runs on the thread that dispatches events. */
+static inline int print_event(void *context, const char *json)
+{
+    (void)context;
+    /* Those of the target are many. */
+    if (strstr(json, "\"target\"") == NULL)
+        printf("%s\n", json);
+    return 0;
 }
 
 /* Reads a text of one line. */

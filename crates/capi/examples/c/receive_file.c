@@ -2,7 +2,8 @@
  *
  *     receive_file FILE ADDRESS:PORT KEY_FILE SENDER_KEY
  *
- * It ends with the sender's session, and with an error if a frame is missing. */
+ * It prints the events of the receiver and of its session. It ends with the sender's session, and
+ * with an error if a frame is missing. */
 
 #include "common.h"
 
@@ -34,6 +35,8 @@ int main(int count, char **arguments)
     printf("a session of %s\n", ab_session_peer(session));
     fflush(stdout);
     while ((code = ab_session_next_frame(session, 1000, &frame)) >= 0) {
+        check(ab_receiver_dispatch(receiver, 0, print_event, NULL), "ab_receiver_dispatch");
+        fflush(stdout);
         if (code == 0)
             continue;
         if (frame.number != expected) {
@@ -46,6 +49,7 @@ int main(int count, char **arguments)
     }
     if (code != AB_ERROR_ENDED)
         check(code, "ab_session_next_frame");
+    check(ab_receiver_dispatch(receiver, 1000, print_event, NULL), "ab_receiver_dispatch");
     printf("%llu frames received: %s\n%s\n", (unsigned long long)expected, ab_last_error(),
            ab_session_stats_json(session));
     need(fclose(file) == 0, arguments[1]);

@@ -33,16 +33,6 @@ static void wait_us(long micros)
     nanosleep(&span, NULL);
 }
 
-/* Prints an event. It runs on the thread that calls ab_sender_dispatch. */
-static int print_event(void *context, const char *json)
-{
-    (void)context;
-    /* Those of frames are many. */
-    if (strstr(json, "\"target\"") == NULL)
-        printf("%s\n", json);
-    return 0;
-}
-
 static ab_sender *make_sender(char **arguments)
 {
     char secret[200], config[1000];

@@ -1,4 +1,4 @@
-//! Who may come, and whose place is free.
+//! Rules for callers, and places that are free.
 
 use std::collections::BTreeMap;
 
@@ -32,13 +32,13 @@ impl Admission {
         lives: &BTreeMap<ConnectionId, Live>,
         request: &Request,
     ) -> Result<Settings, Rejection> {
-        let stream_id = request.stream_id.as_deref();
-        if !self.expects(stream_id) {
+        if !self.expects(request.stream_id.as_deref()) {
             return Err(Rejection::NotFound);
         }
+        let stream = self.stream_of(request);
         let mut count = 0;
         for live in lives.values().filter(|live| !gives_way(live, now)) {
-            if live.is_of(stream_id) {
+            if live.is_of(stream) {
                 return Err(Rejection::Conflict);
             }
             count += 1;
@@ -48,6 +48,12 @@ impl Admission {
         } else {
             Err(Rejection::Resource)
         }
+    }
+
+    /// Returns the stream that a caller means: the expected one, or that of its ID.
+    pub(super) fn stream_of<'a>(&'a self, request: &'a Request) -> Option<&'a str> {
+        let expected = self.stream_id.as_deref();
+        expected.or(request.stream_id.as_deref())
     }
 
     fn expects(&self, stream_id: Option<&str>) -> bool {
@@ -63,18 +69,17 @@ impl Admission {
         &self,
         now: Instant,
         lives: &BTreeMap<ConnectionId, Live>,
-        stream_id: Option<&str>,
+        stream: Option<&str>,
     ) -> Option<ConnectionId> {
-        let present = || lives.iter().filter(|(_, live)| !live.is_leaving());
-        let own = present().find(|(_, live)| live.is_of(stream_id));
-        let silent = present().filter(|(_, live)| gives_way(live, now));
+        let all = lives.iter();
+        let present: Vec<_> = all.filter(|(_, live)| !live.is_leaving()).collect();
+        let own = present.iter().find(|(_, live)| live.is_of(stream));
+        if own.is_some() || present.len() < self.max_sessions {
+            return own.map(|(id, _)| **id);
+        }
+        let silent = present.iter().filter(|(_, live)| gives_way(live, now));
         let oldest = silent.min_by_key(|(_, live)| live.heard_at());
-        let displaced = if present().count() < self.max_sessions {
-            own
-        } else {
-            own.or(oldest)
-        };
-        displaced.map(|(id, _)| *id)
+        oldest.map(|(id, _)| **id)
     }
 }
 
@@ -105,8 +110,9 @@ mod tests {
 
     fn with(stream_id: Option<&str>, heard_at: Instant) -> BTreeMap<ConnectionId, Live> {
         let id = ConnectionId::default();
-        let name = (0, "a name".to_owned());
-        let (mut live, _) = Live::open(heard_at, id, name, &request(stream_id));
+        let caller = request(stream_id).caller;
+        let names = (stream_id.map(str::to_owned), "a name".to_owned());
+        let (mut live, _) = Live::open(heard_at, (id, 0), names, caller);
         live.see(heard_at, false);
         BTreeMap::from([(id, live)])
     }

@@ -191,7 +191,7 @@ impl Gate {
             .collect()
     }
 
-    /// Forgets what has gone. `is_known` says whether a caller has a session.
+    /// Forgets senders that have gone. `is_known` says whether a caller has a session.
     pub(super) fn tend(&mut self, now: Instant, is_known: impl Fn(&SocketAddr) -> bool) {
         let Some(relay) = &mut self.relay else {
             self.locals.retain(|address, _| is_known(address));
@@ -203,7 +203,7 @@ impl Gate {
     }
 }
 
-/// What a datagram is for.
+/// Meaning of a datagram.
 #[derive(Debug, Default)]
 struct Taking {
     /// Bytes that go back.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anabranch_core::{ClockOffset, FrameId, ReceivedFrame};
-use anabranch_srt::{ConnectionId, Delivered, Request, Statistics as SrtStatistics};
+use anabranch_srt::{ConnectionId, Delivered, Statistics as SrtStatistics};
 use anabranch_units::Instant;
 use anabranch_video::mpeg_ts::TransportUnit;
 
@@ -21,7 +21,7 @@ use crate::transport_stream::TransportStream;
 const MAX_QUEUED_FRAMES: usize = 1_024;
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
-/// What the thread and the reader of a session share.
+/// State that the thread and the reader of a session share.
 #[derive(Debug, Default)]
 pub(super) struct Common {
     /// Bytes of frames that wait.
@@ -54,7 +54,8 @@ pub(super) struct Opened {
 pub(super) struct Live {
     number: u64,
     name: String,
-    stream_id: Option<String>,
+    /// The stream, if its sender or this end names one.
+    stream_name: Option<String>,
     caller: SocketAddr,
     began_at: Instant,
     heard_at: Instant,
@@ -72,12 +73,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Opens a session with this number and name.
+    /// Opens a session with this number, of this stream and with this name.
     pub(super) fn open(
         now: Instant,
-        id: ConnectionId,
-        (number, name): (u64, String),
-        request: &Request,
+        (id, number): (ConnectionId, u64),
+        (stream_name, name): (Option<String>, String),
+        caller: SocketAddr,
     ) -> (Live, Opened) {
         let (frames, reader) = flume::unbounded();
         let common = Arc::<Common>::default();
@@ -91,8 +92,8 @@ impl Live {
         let live = Live {
             number,
             name,
-            stream_id: request.stream_id.clone(),
-            caller: request.caller,
+            stream_name,
+            caller,
             began_at: now,
             heard_at: now,
             is_leaving: false,
@@ -119,9 +120,9 @@ impl Live {
         self.is_leaving
     }
 
-    /// Returns whether it carries the stream of this ID. Senders without an ID are all different.
-    pub(super) fn is_of(&self, stream_id: Option<&str>) -> bool {
-        stream_id.is_some() && self.stream_id.as_deref() == stream_id
+    /// Returns whether it carries this stream. Those without a name are all different.
+    pub(super) fn is_of(&self, stream: Option<&str>) -> bool {
+        stream.is_some() && self.stream_name.as_deref() == stream
     }
 
     /// Records the state of the connection.
@@ -201,7 +202,7 @@ impl Live {
         }
     }
 
-    /// Hands out the rest of the stream, and tells the reader the reason of the end.
+    /// Hands out the rest of the stream, and records the reason of the end for the reader.
     pub(super) fn end(mut self, now: Instant, of_srt: SrtStatistics, reason: String) {
         while let Some(unit) = self.stream.finish() {
             self.give(now, unit);

@@ -64,12 +64,11 @@ impl SrtSession {
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
-        let present = self.shared.statistics(self.opened.id);
-        let last = || {
-            let over = self.opened.common.over.get();
-            over.map(|over| over.statistics.clone())
-        };
-        present.or_else(last).unwrap_or_default()
+        if let Some(present) = self.shared.statistics(self.opened.id) {
+            return present;
+        }
+        let over = self.opened.common.over.get();
+        over.map_or_else(Statistics::default, |over| over.statistics.clone())
     }
 
     pub(crate) fn close(&self) {

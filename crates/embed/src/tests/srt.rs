@@ -66,8 +66,7 @@ async fn bytes_of(session: &Session) -> (Vec<u8>, String) {
 
 /// Takes the events that have come.
 fn present_events(receiver: &Receiver) -> Vec<ReceiverEvent> {
-    let next = || receiver.next_event(Duration::ZERO).ok().flatten();
-    core::iter::from_fn(next).collect()
+    core::iter::from_fn(|| receiver.next_event(Duration::ZERO).ok().flatten()).collect()
 }
 
 #[test]
@@ -256,7 +255,11 @@ fn callers_of_srt_have_sessions_of_their_own_by_stream_id() {
         assert!(bytes == stream, "{} of {} bytes", bytes.len(), stream.len());
         assert_eq!(session.statistics().paths.len(), 1);
     }
-    let refused = |event: &ReceiverEvent| matches!(event.event, Event::SenderRefused { .. });
     let events = present_events(&receiver);
-    assert!(events.iter().any(refused), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event.event, Event::SenderRefused { .. })),
+        "{events:?}"
+    );
 }
