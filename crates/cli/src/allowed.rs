@@ -306,17 +306,18 @@ impl AllowList {
         key: PublicKey,
         name: Option<StreamName>,
     ) -> anyhow::Result<PathBuf> {
-        let is_free = |name: &StreamName| self.all.iter().all(|allowed| allowed.name != *name);
-        let name = name.filter(is_free);
+        let name = name.filter(|name| self.all.iter().all(|allowed| allowed.name != *name));
         let line = match &name {
             Some(name) => format!("{key} {}", name.as_str()),
             None => key.to_string(),
         };
-        let written = match &self.file {
-            Some((path, _)) => append(path, &line).map(|()| path.clone()),
+        let appended = match &self.file {
+            Some((path, _)) => append(path, &line)
+                .map(|()| path.clone())
+                .with_context(|| format!("cannot write {}", path.display())),
             None => Err(anyhow!("there is no --allow-from FILE to add it to")),
         };
-        let written = written.and_then(|path| self.read().map(|()| path));
+        let written = appended.and_then(|path| self.read().map(|()| path));
         if !self.keys().contains(&key) {
             let added = Allowed {
                 key,
@@ -369,22 +370,16 @@ impl AllowList {
 }
 
 /// Appends a line to a file.
-fn append(path: &Path, line: &str) -> anyhow::Result<()> {
-    let context = || format!("cannot write {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(context)?;
-    let mut file = std::fs::File::options()
-        .append(true)
-        .open(path)
-        .with_context(context)?;
+fn append(path: &Path, line: &str) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let mut file = std::fs::File::options().append(true).open(path)?;
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
         "\n"
     };
-    let written = file
-        .write_all(format!("{end}{line}\n").as_bytes())
-        .and_then(|()| file.sync_all());
-    written.with_context(context)
+    file.write_all(format!("{end}{line}\n").as_bytes())?;
+    file.sync_all()
 }
 
 /// Reads the lines of a file, which errors call `shown`.

@@ -190,8 +190,6 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
 /// # Errors
 /// The file cannot be read, or others may read it.
 fn read_secret(path: &Path, of: &SecretKind) -> anyhow::Result<String> {
-    let shown = path.display();
-    let unreadable = || format!("cannot read {} {shown}", of.noun);
     let text = if path == Path::new(STDIN) {
         // The starter has opened it, and is responsible for it, like a shell that reads a mounted
         // file.
@@ -199,14 +197,18 @@ fn read_secret(path: &Path, of: &SecretKind) -> anyhow::Result<String> {
     } else {
         // Opening a named pipe without a writer must not block: no signal would end the wait.
         let opened = open_without_waiting(File::options().read(true)).open(path);
-        let file = opened.with_context(unreadable)?;
-        let metadata = file.metadata().with_context(unreadable)?;
+        let file = opened.with_context(|| unreadable(path, of))?;
+        let metadata = file.metadata().with_context(|| unreadable(path, of))?;
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
         let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
         system::check_secret(path, &metadata, is_credential, of)?;
         system::read_file(&file, MAX_BYTES).and_then(utf8)
     };
-    text.with_context(unreadable)
+    text.with_context(|| unreadable(path, of))
+}
+
+fn unreadable(path: &Path, of: &SecretKind) -> String {
+    format!("cannot read {} {}", of.noun, path.display())
 }
 
 /// Returns the text. An error of UTF-8 would hold the bytes.
@@ -283,10 +285,10 @@ mod tests {
     #[test]
     fn leftovers_of_a_crash_block_no_key() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.key");
         for (name, is_forced) in [("a.new-key", false), ("b.new-key", true)] {
-            std::fs::write(folder.path().join(name), "half a k").unwrap();
-            let path = path.with_file_name(name).with_extension("key");
+            let leftover = folder.path().join(name);
+            std::fs::write(&leftover, "half a k").unwrap();
+            let path = leftover.with_extension("key");
             write_key(&path, &SecretKey::generate(), is_forced).unwrap();
             let key = SecretKey::generate();
             write_key(&path, &key, true).unwrap();

@@ -192,15 +192,19 @@ fn default_gateway(routes: &str) -> Option<Ipv4Addr> {
             let [_, destination, gateway, _, _, _, metric, mask, ..] = words[..] else {
                 return None;
             };
-            let number = |text| u32::from_str_radix(text, 16).ok();
+            let gateway = hexadecimal(gateway)?;
             let is_default =
-                number(destination)? == 0 && number(mask)? == 0 && number(gateway)? != 0;
+                hexadecimal(destination)? == 0 && hexadecimal(mask)? == 0 && gateway != 0;
             // The kernel writes the bytes of the address as a number of this machine.
-            let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
-            is_default.then_some((metric.parse::<u32>().ok()?, gateway))
+            let address = Ipv4Addr::from(gateway.to_ne_bytes());
+            is_default.then_some((metric.parse::<u32>().ok()?, address))
         })
         .min();
     best.map(|(_, gateway)| gateway)
+}
+
+fn hexadecimal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 16).ok()
 }
 
 impl Opened {

@@ -247,16 +247,15 @@ fn print_list(list: &Path) -> anyhow::Result<()> {
     print::note(format_args!("{} peers in {}", all.len(), list.display()));
     for Allowed { name, key, .. } in &all {
         // Limits are shown as the file has them.
-        let has_key = |line: &&str| line.split_whitespace().next() == Some(&key.to_string());
         let line = text
             .lines()
-            .find(has_key)
+            .find(|line| line.split_whitespace().next() == Some(&key.to_string()))
             .unwrap_or_default()
             .split('#')
             .next()
             .unwrap_or_default();
-        let limits: Vec<&str> = line.split_whitespace().skip(2).collect();
-        let limits = limits.join(" ");
+        let words: Vec<&str> = line.split_whitespace().skip(2).collect();
+        let limits = words.join(" ");
         print::line(
             format_args!("{} {key} {limits}", name.as_str())
                 .to_string()
@@ -271,7 +270,7 @@ fn remove(list: &Path, peer: &str) -> anyhow::Result<()> {
     let text =
         std::fs::read_to_string(list).with_context(|| format!("cannot read {}", list.display()))?;
     let (kept, removed) = without(&list.display().to_string(), &text, peer)?;
-    rewrite(list, &kept)?;
+    rewrite(list, &kept).with_context(|| format!("cannot write {}", list.display()))?;
     for key in removed {
         print::note(format_args!("{key} is no longer in {}", list.display()));
     }
@@ -281,11 +280,9 @@ fn remove(list: &Path, peer: &str) -> anyhow::Result<()> {
 /// Returns the text of a list without a peer, and the peer's keys.
 fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<PublicKey>)> {
     let all = of_file(shown, text)?;
-    let is_it =
-        |allowed: &Allowed| allowed.name.as_str() == peer || allowed.key.to_string() == peer;
     let removed: Vec<PublicKey> = all
         .iter()
-        .filter(|one| is_it(one))
+        .filter(|one| one.name.as_str() == peer || one.key.to_string() == peer)
         .map(|one| one.key)
         .collect();
     ensure!(
@@ -293,7 +290,8 @@ fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<P
         "{shown} has no peer {peer}: it has {}",
         known_names(peer, all.iter().map(|allowed| allowed.name.as_str()))
     );
-    let is_kept = |line: &&str| {
+    let mut kept = String::new();
+    for line in text.lines() {
         let first = line
             .split('#')
             .next()
@@ -301,12 +299,10 @@ fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<P
             .split_whitespace()
             .next()
             .unwrap_or_default();
-        removed.iter().all(|key| key.to_string() != first)
-    };
-    let mut kept = String::new();
-    for line in text.lines().filter(is_kept) {
-        kept.push_str(line);
-        kept.push('\n');
+        if removed.iter().all(|key| key.to_string() != first) {
+            kept.push_str(line);
+            kept.push('\n');
+        }
     }
     if kept.trim().is_empty() {
         // An empty file is taken for one that is being written.
@@ -316,23 +312,19 @@ fn without(shown: &str, text: &str, peer: &str) -> anyhow::Result<(String, Vec<P
 }
 
 /// Writes a list again under its name. It stays its owner's.
-fn rewrite(list: &Path, text: &str) -> anyhow::Result<()> {
+fn rewrite(list: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
-    let context = || format!("cannot write {}", list.display());
-    let real = list.canonicalize().with_context(context)?;
-    let metadata = real.metadata().with_context(context)?;
+    let real = list.canonicalize()?;
+    let metadata = real.metadata()?;
     let folder = real.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".anabranch-list-")
         .permissions(metadata.permissions())
-        .tempfile_in(folder)
-        .with_context(context)?;
-    file.write_all(text.as_bytes()).with_context(context)?;
-    file.as_file().sync_all().with_context(context)?;
-    system::give_to_owner_of(&metadata, file.as_file(), file.path()).with_context(context)?;
-    file.persist(&real)
-        .map_err(|error| error.error)
-        .with_context(context)?;
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    system::give_to_owner_of(&metadata, file.as_file(), file.path())?;
+    file.persist(&real).map_err(|error| error.error)?;
     Ok(())
 }
 

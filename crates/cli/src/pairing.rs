@@ -100,7 +100,7 @@ impl PairArguments {
         };
         let is_own = usual_folder().is_some_and(|own| list.parent() == Some(&own));
         if self.is_asked() || is_own {
-            make_list(list)?;
+            make_list(list).with_context(|| format!("cannot make {}", list.display()))?;
         }
         Ok(())
     }
@@ -108,16 +108,14 @@ impl PairArguments {
 
 /// Makes a list without peers, and its folder.
 fn make_list(list: &Path) -> anyhow::Result<()> {
-    let context = || format!("cannot make {}", list.display());
     if let Some(folder) = list.parent() {
-        make_private_folder(folder).with_context(context)?;
+        make_private_folder(folder)?;
     }
     let mut private = OpenOptions::new();
     private.write(true).create_new(true);
-    let mut made = allow_owner_alone(&mut private)
-        .open(list)
-        .with_context(context)?;
-    made.write_all(LIST_HEAD.as_bytes()).with_context(context)
+    let mut made = allow_owner_alone(&mut private).open(list)?;
+    made.write_all(LIST_HEAD.as_bytes())?;
+    Ok(())
 }
 
 /// Prints a link, and on a terminal its QR code.
@@ -206,15 +204,22 @@ mod tests {
     fn the_link_names_an_address_that_senders_reach() {
         let any: SocketAddr = "0.0.0.0:7443".parse().unwrap();
         let outward = Some(IpAddr::from([192, 0, 2, 7]));
-        let shown = |host| address_for_senders(host, any, outward);
-        assert_eq!(shown(""), "192.0.2.7:7443");
+        for (host, expected) in [
+            ("", "192.0.2.7:7443"),
+            ("studio.example", "studio.example:7443"),
+            ("studio.example:80", "studio.example:80"),
+            ("[2001:db8::1]", "[2001:db8::1]:7443"),
+            ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+        ] {
+            assert_eq!(address_for_senders(host, any, outward), expected);
+        }
         assert_eq!(address_for_senders("", any, None), "127.0.0.1:7443");
-        assert_eq!(shown("studio.example"), "studio.example:7443");
-        assert_eq!(shown("studio.example:80"), "studio.example:80");
-        assert_eq!(shown("[2001:db8::1]"), "[2001:db8::1]:7443");
-        assert_eq!(shown("[2001:db8::1]:80"), "[2001:db8::1]:80");
         let own = "127.0.0.1:7000".parse().unwrap();
         assert_eq!(address_for_senders("", own, None), "127.0.0.1:7000");
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
     }
 
     #[test]
@@ -226,7 +231,6 @@ mod tests {
             ..PairArguments::default()
         };
         arguments.make_list(Some(&list)).unwrap();
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&list), 0o600);
         assert_eq!(mode(list.parent().unwrap()), 0o700);
         assert_eq!(std::fs::read_to_string(&list).unwrap(), LIST_HEAD);

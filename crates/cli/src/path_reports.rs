@@ -75,12 +75,14 @@ pub(crate) fn session_message(
         | Event::UdpBlocked { .. } => Level::Warning,
         _ => Level::Info,
     };
-    let name = |path: &PathId| &names[path.index()];
     let message = match event {
-        Event::PathAbsent { path, reason } => {
-            format!("path {path} ({}) is waited for: {reason}", name(path))
+        Event::PathAbsent { path, reason } => format!(
+            "path {path} ({}) is waited for: {reason}",
+            names[path.index()]
+        ),
+        Event::PathPresent { path } => {
+            format!("path {path} ({}) is present", names[path.index()])
         }
-        Event::PathPresent { path } => format!("path {path} ({}) is present", name(path)),
         Event::NameUnresolved { name, reason } => {
             format!("{name} cannot be resolved now: {reason}: asking again")
         }
@@ -100,7 +102,7 @@ pub(crate) fn session_message(
              lost packet holds up those after it. UDP is asked every 10 s"
         ),
         Event::PathCarrier { path, carrier } => {
-            format!("path {path} ({}) goes by {carrier}", name(path))
+            format!("path {path} ({}) goes by {carrier}", names[path.index()])
         }
         Event::ReceiverLeft => {
             format!("the {other} has gone away: asking for a new session")

@@ -259,15 +259,17 @@ impl PathHistory {
 /// larger of its own value and that of all interfaces counts. Returns `false` if it is no interface
 /// or the value is unknown.
 fn is_filter_strict(folder: &Path, interface: &str) -> bool {
-    let value = |name: &str| {
-        let text = fs::read_to_string(folder.join(name).join("rp_filter"));
-        text.ok().map(|text| text.trim().to_owned())
-    };
     if interface.is_empty() || interface.contains('/') {
         return false;
     }
-    let own = value(interface);
-    own.is_some() && own.max(value("all")).as_deref() == Some(STRICT)
+    let own = filter_value(folder, interface);
+    own.is_some() && own.max(filter_value(folder, "all")).as_deref() == Some(STRICT)
+}
+
+/// Returns Linux's `rp_filter` of an interface or of `all`.
+fn filter_value(folder: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(folder.join(name).join("rp_filter")).ok()?;
+    Some(text.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -372,9 +374,9 @@ mod tests {
             reason: "it is not there".to_owned(),
         });
         let seconds = (0..20).map(Instant::from_secs);
-        let reported = seconds.map(|now| (now, watch.without_answer(now, &names)));
-        let reported: Vec<_> = reported
-            .filter(|(_, reported)| !reported.is_empty())
+        let reported: Vec<_> = seconds
+            .map(|now| (now, watch.without_answer(now, &names)))
+            .filter(|(_, problems)| !problems.is_empty())
             .collect();
         let [(at, problems)] = &reported[..] else {
             panic!("{reported:?}")

@@ -204,15 +204,18 @@ impl PathArguments {
     /// An option is wrong.
     pub(crate) fn changes(&self) -> anyhow::Result<Vec<PathChange>> {
         self.via_set()?;
-        let limit = |limit: Option<String>| Some(limit.unwrap_or_else(|| "none".to_owned()));
         Ok(self
             .via
             .iter()
             .map(|argument| PathChange {
                 path: argument.via.to_string(),
                 metered: Some(argument.options.is_metered),
-                cap: limit(argument.cap.map(|ByteCount(bytes)| format!("{bytes}B"))),
-                max: limit(argument.options.max_rate.map(|rate| rate.to_string())),
+                cap: Some(or_none(
+                    argument.cap.map(|ByteCount(bytes)| format!("{bytes}B")),
+                )),
+                max: Some(or_none(
+                    argument.options.max_rate.map(|rate| rate.to_string()),
+                )),
                 ..PathChange::default()
             })
             .collect())
@@ -291,6 +294,10 @@ impl PathArguments {
     }
 }
 
+fn or_none(limit: Option<String>) -> String {
+    limit.unwrap_or_else(|| "none".to_owned())
+}
+
 /// Reads an address or a name. A name is resolved when it is needed, since a modem may come up
 /// later.
 fn remote(to: &str) -> anyhow::Result<Remote> {
@@ -324,11 +331,10 @@ mod tests {
 
     #[test]
     fn unresolved_names_pass_and_malformed_ones_fail() {
-        let arguments_of = |to| arguments(to, &["lo"]);
-        let paths = arguments_of("studio.invalid:7000").resolve().unwrap();
+        let paths = arguments("studio.invalid:7000", &["lo"]).resolve().unwrap();
         assert_eq!(paths[0].remote.to_string(), "studio.invalid:7000");
         for to in ["studio invalid", "studio.invalid:0", "300.1.1.1:7000"] {
-            let error = arguments_of(to).via_set().unwrap_err().to_string();
+            let error = arguments(to, &["lo"]).via_set().unwrap_err().to_string();
             assert!(error.contains(to), "{error}");
             assert!(error.contains("expected host and port"), "{error}");
         }

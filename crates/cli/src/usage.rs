@@ -257,30 +257,32 @@ fn folder_of(variable: &str) -> Option<PathBuf> {
 /// # Errors
 /// The file or its folder cannot be read or written.
 fn add_to(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<String, u64>> {
-    let context = || {
+    rewrite(file, counted).with_context(|| {
         format!(
             "cannot keep the counts of paths with a cap in {}",
             file.display()
         )
-    };
+    })
+}
+
+fn rewrite(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<String, u64>> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).with_context(context)?;
+    fs::create_dir_all(folder)?;
     // Programs take turns. Closing the file releases the lock.
-    let lock = File::create(file.with_extension("lock")).with_context(context)?;
-    lock.lock().with_context(context)?;
+    let lock = File::create(file.with_extension("lock"))?;
+    lock.lock()?;
     let mut totals: BTreeMap<String, u64> = match fs::read(file) {
-        Ok(text) => serde_json::from_slice(&text).with_context(context)?,
+        Ok(text) => serde_json::from_slice(&text)?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-        Err(error) => return Err(error).with_context(context),
+        Err(error) => return Err(error.into()),
     };
     for (name, bytes) in counted {
         *totals.entry((*name).to_owned()).or_default() += bytes;
     }
     // A partly written file could not be read.
-    let mut new = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
-    new.write_all(&serde_json::to_vec(&totals)?)
-        .with_context(context)?;
-    new.persist(file).with_context(context)?;
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(&serde_json::to_vec(&totals)?)?;
+    new.persist(file)?;
     Ok(totals)
 }
 
@@ -297,13 +299,16 @@ mod tests {
         }
     }
 
+    fn open(folder: &tempfile::TempDir) -> Caps {
+        Caps::new(Some(folder.path().to_owned())).unwrap()
+    }
+
     #[test]
     fn a_cap_is_near_then_reached_and_stays_so_over_restarts_until_it_is_reset() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Caps::new(Some(folder.path().to_owned())).unwrap();
         let at = Instant::from_secs;
         let cap = ByteCount(1_000);
-        let mut first = open();
+        let mut first = open(&folder);
         assert!(!first.add(0, "wwan0", cap).unwrap());
         assert!(first.is_due(at(1)));
         assert_eq!(first.update(at(1), &seen(700)).unwrap(), []);
@@ -314,7 +319,7 @@ mod tests {
         );
         assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
         // Another program, at the same time or later.
-        let mut second = open();
+        let mut second = open(&folder);
         assert!(!second.add(0, "wwan0", cap).unwrap());
         let cap_events = second.update(at(1), &seen(140)).unwrap();
         assert!(
@@ -326,8 +331,9 @@ mod tests {
             matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
             "{cap_events:?}"
         );
-        assert!(open().add(0, "wwan0", cap).unwrap(), "used up at the start");
-        assert!(!open().add(0, "wwan1", cap).unwrap());
+        let is_used_up = open(&folder).add(0, "wwan0", cap).unwrap();
+        assert!(is_used_up, "at the start");
+        assert!(!open(&folder).add(0, "wwan1", cap).unwrap());
         fs::remove_file(folder.path().join(FILE)).unwrap();
         let cap_events = first.update(at(21), &seen(900)).unwrap();
         assert!(
@@ -358,17 +364,22 @@ mod tests {
         assert!(caps.add(3, "enx1", ByteCount(950)).unwrap());
     }
 
+    fn path(bytes: u64) -> PathSnapshot {
+        seen(bytes).paths.remove(0)
+    }
+
     #[test]
     fn a_cap_that_comes_later_counts_from_then_on_and_may_be_raised() {
         let folder = tempfile::tempdir().unwrap();
         let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
-        let path = |bytes| seen(bytes).paths.remove(0);
-        let cap = |bytes| Some(ByteCount(bytes));
-        assert!(!caps.set(0, "wwan0", cap(1_000), &path(5_000)).unwrap());
+        let cap = Some(ByteCount(1_000));
+        assert!(!caps.set(0, "wwan0", cap, &path(5_000)).unwrap());
         caps.update(Instant::from_secs(1), &seen(5_900)).unwrap();
-        assert!(caps.set(0, "wwan0", cap(900), &path(5_900)).unwrap());
+        let used_up = Some(ByteCount(900));
+        assert!(caps.set(0, "wwan0", used_up, &path(5_900)).unwrap());
         assert!(caps.is_used_up(0));
-        assert!(!caps.set(0, "wwan0", cap(901), &path(5_900)).unwrap());
+        let raised = Some(ByteCount(901));
+        assert!(!caps.set(0, "wwan0", raised, &path(5_900)).unwrap());
         assert!(!caps.set(0, "wwan0", None, &path(5_950)).unwrap());
         assert_eq!(caps.volumes().count(), 0);
         caps.update(Instant::from_secs(9), &seen(7_000)).unwrap();

@@ -27,17 +27,18 @@ fn keys_have_names_or_are_their_own() {
     }
 }
 
+fn list_of(texts: &[String]) -> anyhow::Result<AllowList> {
+    let all = texts.iter().map(|text| text.parse().unwrap()).collect();
+    AllowList::new(ListenCommand::Recv, all, None)
+}
+
 #[test]
 fn names_have_limits_and_keys_that_share_them() {
     let keys = [key(), key(), key()];
-    let list = |texts: &[String]| {
-        let all = texts.iter().map(|text| text.parse().unwrap()).collect();
-        AllowList::new(ListenCommand::Recv, all, None)
-    };
     let bare: Allowed = format!("{},max=8Mbit/s", keys[0]).parse().unwrap();
     let max = Some(DataRate::from_megabits_per_second(8));
     assert_eq!(bare.limits, Limits { max, streams: None });
-    let crew = list(&[
+    let crew = list_of(&[
         format!("{}=crew,max=8Mbit/s,streams=2", keys[0]),
         format!("{}=crew", keys[1]),
         format!("{}=crew,streams=2", keys[2]),
@@ -73,10 +74,10 @@ fn names_have_limits_and_keys_that_share_them() {
             "two different limits",
         ),
     ] {
-        let error = list(&texts).unwrap_err().to_string();
+        let error = list_of(&texts).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
-    let alone = list(&[format!("{a}=crew"), format!("{b}=roof")]).unwrap();
+    let alone = list_of(&[format!("{a}=crew"), format!("{b}=roof")]).unwrap();
     assert_eq!(alone.session_limits(), []);
     let line = of_line(&format!("{a} crew max=8Mbit/s streams=2")).unwrap();
     assert_eq!(line.limits, limits);
@@ -98,16 +99,14 @@ fn a_thousand_keys_of_one_name_are_read_at_once() {
 #[test]
 fn rules_are_of_a_key_and_each_command_has_its_own_limits() {
     let key = key();
-    let rules = |text: &str| {
+    for (text, rule_count) in [
+        ("=van", None),
+        ("=van,connect=none", Some(0)),
+        (",connect=a.b:22,connect=[fc00::/7]:*,streams=1", Some(2)),
+    ] {
         let allowed: Allowed = format!("{key}{text}").parse().unwrap();
-        allowed.connect.map(|rules| rules.len())
-    };
-    assert_eq!(rules("=van"), None);
-    assert_eq!(rules("=van,connect=none"), Some(0));
-    assert_eq!(
-        rules(",connect=a.b:22,connect=[fc00::/7]:*,streams=1"),
-        Some(2)
-    );
+        assert_eq!(allowed.connect.map(|rules| rules.len()), rule_count);
+    }
     let line = of_line(&format!("{key} van connect=10.0.0.0/8:*")).unwrap();
     assert_eq!(line.connect.map(|rules| rules.len()), Some(1));
     for (command, limit, is_known) in [
@@ -123,32 +122,35 @@ fn rules_are_of_a_key_and_each_command_has_its_own_limits() {
     }
 }
 
+/// Writes a file that says to be some seconds old, since 1970.
+fn write(path: &Path, text: &str, modified_s: u64) {
+    std::fs::write(path, text).unwrap();
+    let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(modified_s);
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(at).unwrap();
+}
+
 #[test]
 fn a_file_is_read_again_when_it_changes_and_kept_when_it_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("senders");
     let keys = [key(), key(), key()];
-    let write = |text: &str, age: u64| {
-        std::fs::write(&path, text).unwrap();
-        let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(age);
-        let file = std::fs::File::options().append(true).open(&path).unwrap();
-        file.set_modified(at).unwrap();
-    };
-    write(&format!("# who\n{}  front # the first\n\n", keys[0]), 1);
+    let text = format!("# who\n{}  front # the first\n\n", keys[0]);
+    write(&path, &text, 1);
     let fixed = vec![format!("{}=roof", keys[1]).parse().unwrap()];
     let mut list = AllowList::new(ListenCommand::Recv, fixed, Some(&path)).unwrap();
     assert_eq!(list.keys(), [keys[1], keys[0]]);
     assert_eq!(list.name_of(&keys[0]).as_str(), "front");
     assert!(!list.refresh().unwrap());
-    write(&format!("{} roof", keys[2]), 2);
+    write(&path, &format!("{} roof", keys[2]), 2);
     let error = list.refresh().unwrap_err().to_string();
     assert!(error.contains("roof"), "{error}");
     assert_eq!(list.keys(), [keys[1], keys[0]]);
     assert!(!list.refresh().unwrap(), "told once");
-    write("front", 3);
+    write(&path, "front", 3);
     let error = format!("{:#}", list.refresh().unwrap_err());
     assert!(error.contains("line 1"), "{error}");
-    write("# nobody", 4);
+    write(&path, "# nobody", 4);
     assert!(list.refresh().unwrap());
     assert_eq!(list.keys(), [keys[1]]);
 }
@@ -176,25 +178,25 @@ fn a_file_that_is_being_written_lets_go_of_nobody() {
     let path = folder.path().join("senders");
     let keys = [key(), key()];
     // All writes are within one tick of the file system's clock.
-    let write = |text: &str| {
-        std::fs::write(&path, text).unwrap();
-        let file = std::fs::File::options().append(true).open(&path).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    };
-    write("");
+    write(&path, "", 0);
     let mut list = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap();
     assert_eq!(list.keys(), [], "one may begin without senders");
-    write(&format!("{} front", keys[0]));
+    write(&path, &format!("{} front", keys[0]), 0);
     assert!(list.refresh().unwrap());
     for nothing in ["", "\n \n"] {
-        write(nothing);
+        write(&path, nothing, 0);
         let error = list.refresh().unwrap_err().to_string();
         assert!(error.contains("empty"), "{error}");
         assert_eq!(list.keys(), [keys[0]]);
     }
-    write(&format!("{} front\n{} roof", keys[0], keys[1]));
+    let both = format!("{} front\n{} roof", keys[0], keys[1]);
+    write(&path, &both, 0);
     assert!(list.refresh().unwrap());
     assert_eq!(list.keys(), keys);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]
@@ -203,14 +205,13 @@ fn a_file_that_others_may_write_lets_nobody_in() {
     let path = folder.path().join("senders");
     let keys = [key(), key()];
     std::fs::write(&path, format!("{} front", keys[0])).unwrap();
-    let mode = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-    mode(0o666);
+    set_mode(&path, 0o666);
     let error = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap_err();
     assert!(format!("{error:#}").contains("chmod go-w"), "{error:#}");
-    mode(0o600);
+    set_mode(&path, 0o600);
     let mut list = AllowList::new(ListenCommand::Recv, Vec::new(), Some(&path)).unwrap();
     std::fs::write(&path, format!("{} front\n{} roof", keys[0], keys[1])).unwrap();
-    mode(0o622);
+    set_mode(&path, 0o622);
     assert!(list.refresh().is_err());
     assert_eq!(list.keys(), [keys[0]]);
 }

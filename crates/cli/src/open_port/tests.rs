@@ -10,13 +10,15 @@ fn the_advice_names_the_port_and_the_machine() {
     assert!(message.contains("--via-relay"), "{message}");
 }
 
+/// Returns an address as the kernel writes it.
+fn number(text: &str) -> String {
+    let octets = text.parse::<Ipv4Addr>().unwrap().octets();
+    format!("{:08X}", u32::from_ne_bytes(octets))
+}
+
 #[test]
 fn the_router_is_that_of_the_default_route() {
     let head = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n";
-    let number = |text: &str| {
-        let octets = text.parse::<Ipv4Addr>().unwrap().octets();
-        format!("{:08X}", u32::from_ne_bytes(octets))
-    };
     let (modem, home) = (number("192.168.8.1"), number("192.168.1.1"));
     let routes = format!(
         "{head}wwan0 00000000 {modem} 0003 0 0 600 00000000 0 0 0\n\

@@ -8,26 +8,43 @@ const MAX_ROWS: usize = 22;
 /// Margin that the standard asks for, in modules.
 const WIDEST_MARGIN: usize = 4;
 
+/// A code within its margin.
+struct Framed {
+    colors: Vec<Color>,
+    width: usize,
+    margin: usize,
+}
+
+impl Framed {
+    fn is_light(&self, row: usize, column: usize) -> bool {
+        match (self.inside(row), self.inside(column)) {
+            (Some(row), Some(column)) => self.colors[row * self.width + column] == Color::Light,
+            _ => true,
+        }
+    }
+
+    /// Returns the row or column of the code itself; `None` in the margin.
+    fn inside(&self, at: usize) -> Option<usize> {
+        at.checked_sub(self.margin).filter(|at| *at < self.width)
+    }
+}
+
 /// Draws a code, light on dark as most terminals are. Its margin gives way to the terminal's
 /// height, up to one module.
 pub(crate) fn drawn(code: &QrCode) -> String {
     let width = code.width();
-    let margin = (2 * MAX_ROWS).saturating_sub(width) / 2;
-    let margin = margin.clamp(1, WIDEST_MARGIN);
-    let colors = code.to_colors();
-    let is_light = |row: usize, column: usize| {
-        let inside = |at: usize| at.checked_sub(margin).filter(|at| *at < width);
-        match (inside(row), inside(column)) {
-            (Some(row), Some(column)) => colors[row * width + column] == Color::Light,
-            _ => true,
-        }
+    let room = (2 * MAX_ROWS).saturating_sub(width) / 2;
+    let framed = Framed {
+        colors: code.to_colors(),
+        width,
+        margin: room.clamp(1, WIDEST_MARGIN),
     };
-    let side = width + 2 * margin;
+    let side = width + 2 * framed.margin;
     let mut text = String::new();
     for row in (0..side).step_by(2) {
         for column in 0..side {
-            let is_below = row + 1 < side && is_light(row + 1, column);
-            text.push(match (is_light(row, column), is_below) {
+            let is_below = row + 1 < side && framed.is_light(row + 1, column);
+            text.push(match (framed.is_light(row, column), is_below) {
                 (true, true) => '█',
                 (true, false) => '▀',
                 (false, true) => '▄',
@@ -82,8 +99,10 @@ mod tests {
     fn a_code_is_drawn_as_the_library_draws_it() {
         let code = code(20);
         let mut renderer = code.render::<Dense1x2>();
-        let renderer = renderer.dark_color(Dense1x2::Light);
-        let expected = renderer.light_color(Dense1x2::Dark).build();
+        renderer
+            .dark_color(Dense1x2::Light)
+            .light_color(Dense1x2::Dark);
+        let expected = renderer.build();
         assert_eq!(drawn(&code), expected);
     }
 

@@ -71,15 +71,13 @@ impl RunningProgram {
     pub(crate) fn of(list: &Path) -> anyhow::Result<RunningProgram> {
         let path = beside(list, ENDING);
         let shown = list.display();
-        let absent = || {
-            format!(
-                "no running program has the list {shown}: start `anabranch recv --pair`, or one \
-                 with --allow-from {shown}"
-            )
-        };
-        let file = File::open(&path).with_context(absent)?;
+        let absent = format!(
+            "no running program has the list {shown}: start `anabranch recv --pair`, or one with \
+             --allow-from {shown}"
+        );
+        let file = File::open(&path).with_context(|| absent.clone())?;
         let is_held = system::is_held(&file, &path);
-        ensure!(is_held, "{}", absent());
+        ensure!(is_held, "{absent}");
         let mut text = String::new();
         file.take(MAX_BYTES).read_to_string(&mut text)?;
         RunningProgram::read(&text)
@@ -89,11 +87,13 @@ impl RunningProgram {
     /// Returns the lists of a folder whose programs run.
     pub(crate) fn all_in(folder: &Path) -> Vec<PathBuf> {
         let entries = folder.read_dir().into_iter().flatten().flatten();
-        let list = |path: PathBuf| {
-            let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?.to_owned();
-            Some(path.with_file_name(name))
-        };
-        let mut lists: Vec<PathBuf> = entries.filter_map(|entry| list(entry.path())).collect();
+        let mut lists: Vec<PathBuf> = entries
+            .filter_map(|entry| {
+                let path = entry.path();
+                let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+                Some(path.with_file_name(name))
+            })
+            .collect();
         lists.retain(|list| RunningProgram::of(list).is_ok());
         lists.sort();
         lists
