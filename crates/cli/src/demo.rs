@@ -273,10 +273,10 @@ fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Res
 /// Runs the plan with a live view, and draws the plot.
 fn record(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<Recording> {
     let mut view = View::for_standard_output();
-    let recording = run::run(plan, &mut view, stop);
+    let ran = run::run(plan, &mut view, stop);
     // The terminal is restored before anything is printed, including an error.
     drop(view);
-    let recording = recording?;
+    let recording = ran?;
     let path = drawing.path;
     plot::draw(path, &recording, drawing.is_moving)
         .with_context(|| format!("cannot draw {}", path.display()))?;
@@ -323,9 +323,17 @@ mod tests {
         assert_eq!(kept.deadline, Duration::from_millis(21));
     }
 
+    /// Returns the sentence that a command line's run begins with.
+    fn sentence(line: &str) -> String {
+        announcement(&plan(line).expect("a plan"))
+    }
+
+    fn deadline(line: &str) -> Duration {
+        plan(line).expect("a plan").deadline
+    }
+
     #[test]
     fn the_first_sentence_promises_an_outage_that_the_run_has() {
-        let sentence = |line| announcement(&plan(line).expect("a plan"));
         assert!(
             sentence("--seed 1")
                 .ends_with("Wi-Fi fails from 10 s to 15 s, and the picture must stay.")
@@ -335,7 +343,6 @@ mod tests {
 
     #[test]
     fn two_runs_have_the_deadline_of_a_conversation_unless_another_is_asked_for() {
-        let deadline = |line| plan(line).expect("a plan").deadline;
         assert_eq!(deadline("--compare-fec"), CONVERSATION);
         let asked = deadline("--compare-fec --deadline 2s");
         assert_eq!(asked, Duration::from_secs(2));

@@ -67,8 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let control = arguments
         .control
         .as_ref()
-        .map(|address| Server::bind("--control", address, &[]));
-    let control = control.transpose()?;
+        .map(|address| Server::bind("--control", address, &[]))
+        .transpose()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();

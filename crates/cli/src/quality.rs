@@ -118,16 +118,18 @@ fn compare(source: &Path, received: &Path) -> anyhow::Result<Report> {
     let mut size = None;
     for (rank, is_received) in is_received.into_iter().enumerate() {
         let original = source_track.picture(rank)?;
-        let state = match is_received {
-            false if !(first..=last).contains(&rank) => State::Outside,
-            false => State::Missing,
-            true => match received_track.picture(rank)? {
+        let state = if is_received {
+            match received_track.picture(rank)? {
                 None => State::Undecodable,
                 Some(picture) => {
                     screen = Some(picture);
                     State::Shown
                 }
-            },
+            }
+        } else if (first..=last).contains(&rank) {
+            State::Missing
+        } else {
+            State::Outside
         };
         size = size.or(original.as_ref().map(Luma::size));
         let fidelity = match (&original, &screen) {

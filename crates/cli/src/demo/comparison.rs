@@ -97,15 +97,14 @@ impl Comparison<'_> {
 
     fn write_cost(&self, text: &mut String) {
         let runs = [self.without, self.with];
-        let cells = |of: &dyn Fn(&Recording) -> String| runs.map(of);
         row(text, "the cost", runs.map(|_| String::new()));
-        let repairs = cells(&|run| format!("{:.1} %", repair_share(&run.sent()) * 100.0));
+        let repairs = runs.map(|run| format!("{:.1} %", repair_share(&run.sent()) * 100.0));
         row(text, "  repairs, of all else sent", repairs);
-        let recovered = cells(&|run| run.receiver.session.recovered_fragments.to_string());
+        let recovered = runs.map(|run| run.receiver.session.recovered_fragments.to_string());
         row(text, "  lost packets computed from repairs", recovered);
-        let retransmitted = cells(&|run| run.sent().retransmitted_packets.to_string());
+        let retransmitted = runs.map(|run| run.sent().retransmitted_packets.to_string());
         row(text, "  packets sent again", retransmitted);
-        let video = cells(&|run| {
+        let video = runs.map(|run| {
             let rate = run.video_rate(run.started_at, run.ended_at);
             format!("{:.2} Mbit/s", rate.megabits_per_second())
         });

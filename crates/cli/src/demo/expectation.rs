@@ -31,12 +31,6 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
         settings: vec![("flows.0.fec".to_owned(), fec.to_owned())],
         ..Column::default()
     });
-    let load = |has_outage: bool| {
-        Column::scenarios(&columns, |column| {
-            let settings = [&settings(plan, has_outage)[..], column].concat();
-            lab::Scenario::parse("the demo's links", SCENARIO, &settings)
-        })
-    };
     // An outage that lasts beyond the end cannot be simulated.
     let outages: &[(&str, bool)] = if plan.duration > RETURN_AT - Instant::ZERO {
         &[("with the outage", true), ("without it", false)]
@@ -45,7 +39,12 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
     };
     let scenarios = outages
         .iter()
-        .map(|(_, has_outage)| load(*has_outage))
+        .map(|(_, has_outage)| {
+            Column::scenarios(&columns, |column| {
+                let settings = [&settings(plan, *has_outage)[..], column].concat();
+                lab::Scenario::parse("the demo's links", SCENARIO, &settings)
+            })
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let metrics = ["frames-decodable-on-time".to_owned()];
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
@@ -93,6 +92,13 @@ mod tests {
 
     use super::*;
 
+    /// Returns the numbers of a row of the table.
+    fn row(text: &str, what: &str) -> Vec<f64> {
+        let line = text.lines().find(|line| line.contains(what));
+        let words = line.expect(text).split_whitespace();
+        words.filter_map(|word| word.parse().ok()).collect()
+    }
+
     #[test]
     fn repairs_help_where_there_is_no_time_to_ask_again() {
         let plan = Plan {
@@ -106,13 +112,8 @@ mod tests {
             loss_percent: 2.0,
         };
         let text = table(&plan).expect("a table");
-        let row = |what: &str| -> Vec<f64> {
-            let line = text.lines().find(|line| line.contains(what));
-            let words = line.expect(&text).split_whitespace();
-            words.filter_map(|word| word.parse().ok()).collect()
-        };
         // Mean and interval, without and with repairs.
-        let (outage, rest) = (row("with the outage"), row("without it"));
+        let (outage, rest) = (row(&text, "with the outage"), row(&text, "without it"));
         assert!(outage.len() == 4 && rest.len() == 4, "{text}");
         assert!(rest[2] > rest[0] && outage[2] > outage[0], "{text}");
     }

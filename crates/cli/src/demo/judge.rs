@@ -166,35 +166,36 @@ fn judged_if_possible(
 }
 
 fn link_return(recording: &Recording) -> Promise {
-    let promise = |measured: String, verdict| Promise {
-        text: format!("the returned link carries video again within {RETURN_WITHIN}"),
-        measured,
-        verdict,
-    };
-    let video_bytes = |sample: &Sample| sample.received[FAILING].media_bytes;
-    let (before, after): (Vec<_>, Vec<_>) = recording
+    let (before, after): (Vec<&Sample>, Vec<&Sample>) = recording
         .samples
         .iter()
         .partition(|sample| sample.at <= RETURN_AT);
     let back_at = before.last().and_then(|last| {
         after
             .iter()
-            .find(|sample| video_bytes(sample) > video_bytes(last))
+            .find(|sample| {
+                sample.received[FAILING].media_bytes > last.received[FAILING].media_bytes
+            })
             .map(|sample| sample.at)
     });
-    match back_at {
+    let (measured, verdict) = match back_at {
         Some(at) => {
             let after = at - RETURN_AT;
             let measured = format!("after {:.0} ms", after.as_millis_f64());
-            promise(measured, Verdict::kept_if(after <= RETURN_WITHIN))
+            (measured, Verdict::kept_if(after <= RETURN_WITHIN))
         }
         None if recording.reaches(RETURN_AT + RETURN_WITHIN) => {
-            promise("never".to_owned(), Verdict::Broken)
+            ("never".to_owned(), Verdict::Broken)
         }
-        None => promise(
+        None => (
             format!("the run ended before {}", RETURN_AT + RETURN_WITHIN),
             Verdict::NotJudged,
         ),
+    };
+    Promise {
+        text: format!("the returned link carries video again within {RETURN_WITHIN}"),
+        measured,
+        verdict,
     }
 }
 
@@ -215,14 +216,16 @@ fn mean_delay(recording: &Recording) -> Promise {
     }
 }
 
+/// Returns the number of frames whose content was found to be so.
+fn count(recording: &Recording, check: Check) -> usize {
+    let frames = recording.frames.iter();
+    frames.filter(|frame| frame.check == Some(check)).count()
+}
+
 fn content(recording: &Recording) -> Promise {
-    let count = |check| {
-        let frames = recording.frames.iter();
-        frames.filter(|frame| frame.check == Some(check)).count()
-    };
-    let right = count(Check::Right);
-    let wrong = count(Check::Wrong);
-    let undecodable = count(Check::Undecodable);
+    let right = count(recording, Check::Right);
+    let wrong = count(recording, Check::Wrong);
+    let undecodable = count(recording, Check::Undecodable);
     let (text, measured) = match recording.source {
         Source::Camera => (
             "the number burnt into each displayable picture is its frame's",

@@ -102,13 +102,16 @@ fn about(moment: &Moment<'_>, stream: &Stream) -> Vec<Line<'static>> {
     ]
 }
 
+fn event_line(at_s: f64, text: &str) -> String {
+    format!("{at_s:5.2} s  {text}")
+}
+
 /// Draws the last events and the next event of the script.
 fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: String) {
-    let line = |at: f64, text: &str| format!("{at:5.2} s  {text}");
     let view_events = &moment.recording.view_events;
     let past = view_events
         .iter()
-        .map(|view_event| Line::raw(line(view_event.at.as_secs_f64(), &view_event.text)));
+        .map(|view_event| Line::raw(event_line(view_event.at.as_secs_f64(), &view_event.text)));
     let to_come = SCRIPT
         .iter()
         .filter(|(at, _)| {
@@ -117,14 +120,14 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, title: St
         })
         .map(|(at, what)| {
             let text = format!("{} (to come)", scripted(what));
-            Line::from(line(at.as_secs_f64(), &text).dim())
+            Line::from(event_line(at.as_secs_f64(), &text).dim())
         });
     let block = ruled(&title);
     let height = usize::from(block.inner(area).height);
     let lines: Vec<Line<'_>> = past.chain(to_come).collect();
     let skipped = lines.len().saturating_sub(height);
-    let lines = lines[skipped..].to_vec();
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+    let last_lines = lines[skipped..].to_vec();
+    frame.render_widget(Paragraph::new(last_lines).block(block), area);
 }
 
 fn draw_promises(frame: &mut Frame<'_>, area: Rect, promises: &[Promise]) {

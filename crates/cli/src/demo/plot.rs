@@ -8,7 +8,7 @@ use anabranch_units::{DataRate, Duration};
 
 use super::ledger::FrameRecord;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
-use super::recording::{Recording, Sample, Source, rate};
+use super::recording::{Recording, Source, rate};
 
 /// Averaging time of rates: five frames.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
@@ -56,7 +56,6 @@ fn outage(recording: &Recording) -> Option<Shade> {
 /// that each layer covers the one behind it.
 fn layers(recording: &Recording) -> Vec<Line> {
     let samples = &recording.samples;
-    let sum = |sample: &Sample| sample.received.iter().map(|path| path.bytes).sum();
     let mut layers = vec![Vec::new(); LINKS.len() + 1];
     for index in (0..samples.len()).step_by(SAMPLES_PER_POINT) {
         let at = samples[index].at.as_secs_f64();
@@ -67,8 +66,10 @@ fn layers(recording: &Recording) -> Vec<Line> {
             });
             layer.push((at, edge.megabits_per_second()));
         }
-        let all = rate(samples, index, RATE_WINDOW, sum).max(edge);
-        layers[LINKS.len()].push((at, all.megabits_per_second()));
+        let all = rate(samples, index, RATE_WINDOW, |sample| {
+            sample.received.iter().map(|path| path.bytes).sum()
+        });
+        layers[LINKS.len()].push((at, all.max(edge).megabits_per_second()));
     }
     let names = LINKS
         .iter()
@@ -127,36 +128,42 @@ fn delays(recording: &Recording) -> Lines {
                 .is_some_and(|delay| delay <= recording.deadline)
         });
     // Late and lost frames are drawn at a fixed height near the upper border, below the labels.
-    let place = |frame: &&FrameRecord| {
-        let delay = frame
-            .delay()
-            .map_or(f64::MAX, |delay| delay.as_millis_f64());
-        (frame.captured_at.as_secs_f64(), delay.min(top * 0.88))
-    };
-    let line = |name: String, colour, mark, points| Line {
-        mark,
-        colour: Some(colour),
-        ..Line::new(name, points)
-    };
+    let highest = top * 0.88;
     let late_name = format!("late or never there: {}", late.len());
     let deadline_name = format!("deadline, {}", recording.deadline);
-    let came = in_time.iter().map(place).collect();
-    let late = late.iter().map(place).collect();
     Lines {
         y: "delay of frames, ms".to_owned(),
         y_end: Some(top),
         lines: vec![
-            line("capture to delivery".to_owned(), FRAME, Mark::Dots, came),
-            line(late_name, LATE, Mark::Crosses, late),
-            line(
-                deadline_name,
-                TARGET,
-                Mark::Dashes,
-                vec![(0.0, deadline), (end, deadline)],
-            ),
+            Line {
+                mark: Mark::Dots,
+                colour: Some(FRAME),
+                ..Line::new("capture to delivery".to_owned(), points(&in_time, highest))
+            },
+            Line {
+                mark: Mark::Crosses,
+                colour: Some(LATE),
+                ..Line::new(late_name, points(&late, highest))
+            },
+            Line {
+                mark: Mark::Dashes,
+                colour: Some(TARGET),
+                ..Line::new(deadline_name, vec![(0.0, deadline), (end, deadline)])
+            },
         ],
         ..Lines::default()
     }
+}
+
+/// Returns the capture times, in seconds, and delays of frames, in milliseconds up to `highest`.
+fn points(frames: &[&FrameRecord], highest: f64) -> Vec<(f64, f64)> {
+    let points = frames.iter().map(|frame| {
+        let delay = frame
+            .delay()
+            .map_or(f64::MAX, |delay| delay.as_millis_f64());
+        (frame.captured_at.as_secs_f64(), delay.min(highest))
+    });
+    points.collect()
 }
 
 #[cfg(test)]
@@ -214,11 +221,15 @@ mod tests {
         }
     }
 
+    /// Returns the part of a picture that makes it play.
+    fn player(svg: &str) -> Option<&str> {
+        svg.find("<style>@media").map(|at| &svg[at..])
+    }
+
     #[test]
     fn the_picture_of_the_readme_plays_over_the_same_plots() {
         let shown = include_str!("../../../../docs/demo.svg");
         let playing = playing_page(&charts(&flawless()));
-        let player = |svg: &str| svg.find("<style>@media").map(|at| svg[at..].to_owned());
         assert_eq!(player(shown), player(&playing));
         assert!(player(shown).is_some());
     }

@@ -52,12 +52,12 @@ fn encoded(count: u32) -> Vec<(Vec<u8>, bool)> {
         key_frame_interval: 25,
     })
     .expect("an encoder");
-    let mut encode = |number| {
+    let frames = (0..count).map(|number| {
         let picture = camera.render(number, Duration::ZERO);
         let encoded = encoder.encode(picture).expect("a frame");
         (encoded.annex_b, encoded.is_key)
-    };
-    (0..count).map(&mut encode).collect()
+    });
+    frames.collect()
 }
 
 #[test]

@@ -195,7 +195,7 @@ pub(super) mod testing {
     /// Returns a run of 30 s without faults: frames 40 ms apart, each delivered after 70 ms.
     pub(in super::super) fn flawless() -> Recording {
         let started_at = Instant::from_millis(100);
-        let frame = |number: u64| {
+        let frames = (0..747).map(|number| {
             let captured_at = started_at + Duration::from_millis(40) * number;
             FrameRecord {
                 captured_at,
@@ -208,7 +208,7 @@ pub(super) mod testing {
                     ssim: 0.95,
                 }),
             }
-        };
+        });
         let mut last = Sample {
             target_bitrate: DataRate::from_megabits_per_second(2),
             ..Sample::default()
@@ -227,7 +227,7 @@ pub(super) mod testing {
             .collect();
         Recording {
             ended_at: Instant::from_secs(30),
-            frames: (0..747).map(frame).collect(),
+            frames: frames.collect(),
             samples,
             ..Recording::begun(Source::Camera, Duration::from_millis(500), started_at)
         }
@@ -240,10 +240,13 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_millis(500);
 
+    fn received(sample: &Sample) -> u64 {
+        sample.received[1].bytes
+    }
+
     #[test]
     fn rates_are_those_of_the_window() {
         let recording = testing::flawless();
-        let received = |sample: &Sample| sample.received[1].bytes;
         let measured = rate(&recording.samples, 700, WINDOW, received);
         assert_eq!(
             measured,

@@ -78,9 +78,10 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
 /// Writes mean, 5th percentile and minimum of the displayed pictures' similarity to the camera's.
 fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result {
     let frames = recording.frames.iter();
-    let seen: Vec<Fidelity> = frames.filter_map(|frame| frame.fidelity).collect();
-    let of = |measure: fn(&Fidelity) -> f64| Spread::of(seen.iter().map(measure));
-    let (Some(psnr), Some(ssim)) = (of(|seen| seen.psnr), of(|seen| seen.ssim)) else {
+    let shown: Vec<Fidelity> = frames.filter_map(|frame| frame.fidelity).collect();
+    let psnr = Spread::of(shown.iter().map(|fidelity| fidelity.psnr));
+    let ssim = Spread::of(shown.iter().map(|fidelity| fidelity.ssim));
+    let (Some(psnr), Some(ssim)) = (psnr, ssim) else {
         return Ok(());
     };
     writeln!(

@@ -134,10 +134,9 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
             Ok(())
         });
         let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
-        let is_over = || source.as_ref().map_or(true, ScopedJoinHandle::is_finished);
-        let is_past = || clock.now() >= end_at;
-        let watched = watch.until(|| stop.is_stopped() || is_past() || is_over());
-        let is_interrupted = stop.is_stopped() || !is_past() && !is_over();
+        let watched =
+            watch.until(|| stop.is_stopped() || clock.now() >= end_at || is_over(&source));
+        let is_interrupted = stop.is_stopped() || clock.now() < end_at && !is_over(&source);
         let ended_at = clock.now().min(end_at);
         stop.stop();
         let played = join(source);
@@ -289,6 +288,11 @@ fn spawn<'scope>(
 ) -> Handle<'scope> {
     let builder = thread::Builder::new().name(name.to_owned());
     builder.spawn_scoped(scope, work)
+}
+
+/// Returns whether a thread has ended, or was never started.
+fn is_over(handle: &Handle<'_>) -> bool {
+    handle.as_ref().map_or(true, ScopedJoinHandle::is_finished)
 }
 
 /// Joins the thread and returns its result. A panic has been printed and becomes an error like

@@ -69,11 +69,13 @@ impl Changes {
     /// The thread cannot be started.
     pub(super) fn read_standard_input(self: &Arc<Self>, stop: Option<Stop>) -> anyhow::Result<()> {
         let changes = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("changes".to_owned());
+        let builder = std::thread::Builder::new().name("changes".to_owned());
         // The thread ends with the program: only input can wake it.
-        let thread = thread.spawn(move || {
+        let thread = builder.spawn(move || {
             changes.read_lines();
-            stop.inspect(Stop::stop);
+            if let Some(stop) = stop {
+                stop.stop();
+            }
         });
         thread.map(|_| ()).context("cannot start a thread")
     }
@@ -102,8 +104,8 @@ impl Changes {
         let changes: Vec<Change> = lines
             .map(|line| self.parse(line))
             .collect::<Result<_, _>>()?;
-        let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
-        let relay = relay.as_ref().ok_or("the network has ended")?;
+        let guard = self.relay.lock().unwrap_or_else(PoisonError::into_inner);
+        let relay = guard.as_ref().ok_or("the network has ended")?;
         let mut message = String::new();
         for change in changes {
             let directions = match change.direction {
@@ -121,16 +123,18 @@ impl Changes {
         Ok(message)
     }
 
+    /// Describes a mistake in a line, and lists the changes that there are.
+    fn mistake(&self, line: &str, reason: impl fmt::Display) -> String {
+        let route = self.names.first().map_or("wifi", String::as_str);
+        format!(
+            "{:?}: {reason}; write `{route} rate 2Mbit/s`, `{route} delay 80ms`, \
+             `{route} loss 3%`, `{route} down` or `{route} up`, with `back` behind the name for \
+             the way back",
+            one_line(line)
+        )
+    }
+
     fn parse(&self, line: &str) -> Result<Change, String> {
-        let mistake = |reason: fmt::Arguments<'_>| {
-            let route = self.names.first().map_or("wifi", String::as_str);
-            format!(
-                "{:?}: {reason}; write `{route} rate 2Mbit/s`, `{route} delay 80ms`, \
-                 `{route} loss 3%`, `{route} down` or `{route} up`, with `back` behind the name \
-                 for                  the way back",
-                one_line(line)
-            )
-        };
         // A name may contain spaces, and be the beginning of another.
         let names = self.names.iter().enumerate();
         let found = names.filter_map(|(index, name)| {
@@ -140,12 +144,12 @@ impl Changes {
         let Some((route, len)) = found.max_by_key(|(_, len)| *len) else {
             let first = line.split_whitespace().next().unwrap_or_default();
             if self.names.iter().any(|name| name == line) {
-                return Err(mistake(format_args!("it says no change")));
+                return Err(self.mistake(line, "it says no change"));
             }
             let known = known_names(first, self.names.iter().map(String::as_str));
             let first = one_line(first);
             let reason = format_args!("no route is called {first:?}, known are {known}");
-            return Err(mistake(reason));
+            return Err(self.mistake(line, reason));
         };
         let (direction, rest) = match line[len..].trim().split_once([' ', '\t']) {
             Some(("there", rest)) => (Some(LinkDirection::Forward), rest.trim()),
@@ -155,18 +159,15 @@ impl Changes {
         let (what, value) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
         let value = value.trim();
         let one_way = direction.or(Some(LinkDirection::Forward));
-        let message = |error: &dyn fmt::Display| mistake(format_args!("{error}"));
         let (direction, kind) = match (what, value) {
             ("rate", value) => match value.parse::<DataRate>() {
-                Ok(DataRate::ZERO) => {
-                    return Err(mistake(format_args!("a rate of 0 is `down`")));
-                }
+                Ok(DataRate::ZERO) => return Err(self.mistake(line, "a rate of 0 is `down`")),
                 Ok(rate) => (one_way, LinkChange::Rate(rate)),
-                Err(error) => return Err(message(&error)),
+                Err(error) => return Err(self.mistake(line, error)),
             },
             ("delay", value) => match value.parse::<Duration>() {
                 Ok(delay) => (one_way, LinkChange::Delay(delay)),
-                Err(error) => return Err(message(&error)),
+                Err(error) => return Err(self.mistake(line, error)),
             },
             ("loss", value) => match share(value) {
                 Some(0.0) => (one_way, LinkChange::Loss(LossModel::None)),
@@ -176,7 +177,7 @@ impl Changes {
                 ),
                 None => {
                     let reason = "a loss is a share, as in 3% or 0.03";
-                    return Err(mistake(format_args!("{reason}")));
+                    return Err(self.mistake(line, reason));
                 }
             },
             ("down", "") => (direction, LinkChange::Down),
@@ -185,7 +186,7 @@ impl Changes {
                 let known = known_names(other, ["rate", "delay", "loss", "down", "up"]);
                 let other = one_line(other);
                 let reason = format_args!("{other:?} is no change, known are {known}");
-                return Err(mistake(reason));
+                return Err(self.mistake(line, reason));
             }
         };
         Ok(Change {
@@ -276,10 +277,6 @@ mod tests {
     #[test]
     fn lines_name_a_route_a_way_and_a_value() {
         let changes = changes();
-        let message = |line: &str| {
-            let change = changes.parse(line).unwrap();
-            format!("{}{change}", changes.names[change.route])
-        };
         for (line, expected) in [
             ("wifi rate 2Mbit/s", "wifi, there: rate 2 Mbit/s"),
             ("wifi\tback  rate  2 Mbit/s", "wifi, back: rate 2 Mbit/s"),
@@ -290,7 +287,9 @@ mod tests {
             ("lte down", "lte: down"),
             ("lte back up", "lte, back: up"),
         ] {
-            assert_eq!(message(line), expected, "{line}");
+            let change = changes.parse(line).unwrap();
+            let message = format!("{}{change}", changes.names[change.route]);
+            assert_eq!(message, expected, "{line}");
         }
     }
 

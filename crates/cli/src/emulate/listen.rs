@@ -46,14 +46,17 @@ pub(super) fn addresses(wanted: &[ListenAt], routes: &[&str]) -> anyhow::Result<
             second.address
         );
     }
-    let named = || wanted.iter().filter_map(|listen| listen.route.as_deref());
-    for (index, name) in named().enumerate() {
+    let named: Vec<&str> = wanted
+        .iter()
+        .filter_map(|listen| listen.route.as_deref())
+        .collect();
+    for (index, name) in named.iter().enumerate() {
         ensure!(
-            routes.contains(&name),
+            routes.contains(name),
             "--listen: the scenario has no route {name:?}; known are {}",
             known_names(name, routes.iter().copied())
         );
-        let is_new = named().take(index).all(|before| before != name);
+        let is_new = !named[..index].contains(name);
         ensure!(is_new, "--listen: two addresses for the route {name:?}");
     }
     let all = routes.iter().enumerate().map(|(index, route)| {

@@ -273,7 +273,8 @@ mod tests {
         assert_eq!(packet[4..8], ((nanos >> 32) as u32).to_ne_bytes());
         assert_eq!(packet[8..12], (nanos as u32).to_ne_bytes());
         assert_eq!(packet[20..28], [0x45, 1, 2, 3, 4, 0, 0, 0]);
-        let flags = |block: &[u8]| u32::from_ne_bytes(*block[32..].first_chunk().unwrap());
-        assert_eq!((flags(packet), flags(&blocks[3].1)), (2, 1));
+        let flags = [packet, &blocks[3].1]
+            .map(|block| u32::from_ne_bytes(*block[32..].first_chunk().unwrap()));
+        assert_eq!(flags, [2, 1]);
     }
 }

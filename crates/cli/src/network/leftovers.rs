@@ -90,11 +90,8 @@ impl Record {
 
     fn in_folder(folder: &Path, name: String) -> anyhow::Result<Record> {
         let path = folder.join(format!("{PREFIX}{name}"));
-        let context = || format!("cannot write {}", path.display());
-        let file = File::create(&path).with_context(context)?;
-        file.try_lock()
-            .map_err(io::Error::from)
-            .with_context(context)?;
+        let file =
+            create_locked(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Record {
             path,
             file,
@@ -161,13 +158,22 @@ fn folder() -> anyhow::Result<PathBuf> {
     )
 }
 
+fn create_locked(path: &Path) -> io::Result<File> {
+    let file = File::create(path)?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+fn unreadable(folder: &Path) -> String {
+    format!("cannot read {}", folder.display())
+}
+
 /// Ends the programs of all runs in a folder of records whose `link` has crashed, and removes the
 /// records. Returns the number of ended programs.
 fn clean(folder: &Path, end: &dyn Fn(&Marks) -> usize) -> anyhow::Result<usize> {
-    let context = || format!("cannot read {}", folder.display());
     let mut count = 0;
-    for entry in fs::read_dir(folder).with_context(context)? {
-        let path = entry.with_context(context)?.path();
+    for entry in fs::read_dir(folder).with_context(|| unreadable(folder))? {
+        let path = entry.with_context(|| unreadable(folder))?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(name) = name.and_then(|name| name.strip_prefix(PREFIX)) else {
             continue;
@@ -299,19 +305,24 @@ mod tests {
 
     use super::*;
 
+    /// Cleans a folder as if each run had two programs, and adds the ended ones.
+    fn clean_into(ended: &RefCell<Vec<Marks>>, folder: &Path) -> usize {
+        let count = clean(folder, &|marks| {
+            ended.borrow_mut().push(marks.clone());
+            2
+        });
+        count.unwrap()
+    }
+
     #[test]
     fn a_record_is_cleaned_after_its_program_and_not_before() {
         let folder = tempfile::tempdir().unwrap();
         let ended = RefCell::new(Vec::new());
-        let end = |marks: &Marks| {
-            ended.borrow_mut().push(marks.clone());
-            2
-        };
         let record = Record::in_folder(folder.path(), "7-100".to_owned()).unwrap();
         fs::write(folder.path().join("other"), "").unwrap();
-        assert_eq!(clean(folder.path(), &end).unwrap(), 0);
+        assert_eq!(clean_into(&ended, folder.path()), 0);
         drop(record);
-        assert_eq!(clean(folder.path(), &end).unwrap(), 0, "it ended in order");
+        assert_eq!(clean_into(&ended, folder.path()), 0, "it ended in order");
         // A crash releases the lock and leaves the file.
         let mut record = Record::in_folder(folder.path(), "8-200".to_owned()).unwrap();
         for number in [4_026_531_999, 4_026_532_001] {
@@ -321,8 +332,8 @@ mod tests {
         fs::rename(&record.path, folder.path().join("kept")).unwrap();
         drop(record);
         fs::rename(folder.path().join("kept"), folder.path().join("link-8-200")).unwrap();
-        assert_eq!(clean(folder.path(), &end).unwrap(), 2);
-        assert_eq!(clean(folder.path(), &end).unwrap(), 0);
+        assert_eq!(clean_into(&ended, folder.path()), 2);
+        assert_eq!(clean_into(&ended, folder.path()), 0);
         assert_eq!(marks.namespaces.len(), 2);
         assert_eq!(*ended.borrow(), [marks]);
         assert!(folder.path().join("other").exists());
@@ -330,19 +341,19 @@ mod tests {
 
     #[test]
     fn descendants_of_a_runs_programs_are_its_programs() {
-        let process = |id, parent, is_marked| Process {
+        let processes = [
+            (5, 4, false),
+            (4, 3, false),
+            (3, 2, true),
+            (2, 1, false),
+            (6, 1, true),
+            (7, 2, false),
+        ]
+        .map(|(id, parent, is_marked)| Process {
             id,
             parent,
             is_marked,
-        };
-        let processes = [
-            process(5, 4, false),
-            process(4, 3, false),
-            process(3, 2, true),
-            process(2, 1, false),
-            process(6, 1, true),
-            process(7, 2, false),
-        ];
+        });
         assert_eq!(programs(&processes), BTreeSet::from([3, 4, 5, 6]));
     }
 

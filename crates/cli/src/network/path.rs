@@ -120,8 +120,10 @@ fn set<T>(property: &mut Option<T>, value: T) -> Result<(), String> {
 
 /// Returns a share of 0 to 1 that is written in per cent.
 fn per_cent(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').map(str::trim_end);
-    let number: Option<f64> = number.and_then(|number| number.parse().ok());
+    let number: Option<f64> = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|number| number.trim_end().parse().ok());
     match number {
         Some(per_cent) if (0.0..=100.0).contains(&per_cent) => Ok(per_cent / 100.0),
         _ => Err("a loss is 0 to 100 per cent, as in `1 % loss`".to_owned()),

@@ -40,8 +40,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let control = arguments
         .control
         .as_ref()
-        .map(|address| Server::bind("--control", address, &[]));
-    let control = control.transpose()?;
+        .map(|address| Server::bind("--control", address, &[]))
+        .transpose()?;
     let depth = depth();
     let mut network = Network::new(&NetworkConfig {
         mtus: paths.iter().map(interface_mtu).collect(),
@@ -345,9 +345,9 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn interfaces_carry_what_links_carry_at_any_time() {
-        let path = |mtu: Option<u32>, later: Option<u32>| EmulatedRoute {
+    /// Returns a path with an MTU there, and a later one back.
+    fn path(mtu: Option<u32>, later: Option<u32>) -> EmulatedRoute {
+        EmulatedRoute {
             name: "wifi".to_owned(),
             forward: LinkConfig {
                 mtu,
@@ -357,7 +357,11 @@ mod tests {
                 mtu_schedule: later.map(|mtu| (Instant::ZERO, mtu)).into_iter().collect(),
                 ..LinkConfig::default()
             },
-        };
+        }
+    }
+
+    #[test]
+    fn interfaces_carry_what_links_carry_at_any_time() {
         assert_eq!(interface_mtu(&path(None, None)), 1_500);
         assert_eq!(interface_mtu(&path(Some(1_280), Some(1_400))), 1_500);
         assert_eq!(interface_mtu(&path(Some(1_280), Some(9_000))), 9_000);

@@ -1,12 +1,12 @@
 //! The report on a comparison.
 
-use core::fmt::Write;
+use core::fmt::{self, Write};
 use std::path::PathBuf;
 
 use anabranch_units::Duration;
 use anabranch_video::alignment::{Alignment, Basis};
 use anabranch_video::fidelity::{Fidelity, Spread};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::film::Film;
 use super::{Compared, State};
@@ -30,6 +30,15 @@ pub(super) struct Report {
     basis: Basis,
     same_count: usize,
     pictures: Vec<Compared>,
+}
+
+fn row(name: &str, of: Spread, digits: usize) -> String {
+    let Spread {
+        mean,
+        percentile_5,
+        least,
+    } = of;
+    format!("{name:<20}{mean:>10.digits$}{percentile_5:>14.digits$}{least:>10.digits$}")
 }
 
 impl Report {
@@ -107,13 +116,18 @@ impl Report {
     /// Returns the report for people.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
+        self.write_to(&mut text).expect("a String takes everything");
+        text
+    }
+
+    fn write_to(&self, text: &mut String) -> fmt::Result {
         let (width, height) = self.size;
         let (count, duration) = (self.pictures.len(), self.duration.as_secs_f64());
-        line(format!(
+        writeln!(
+            text,
             "source    {}: {width}x{height}, {count} pictures in {duration:.2} s",
             self.source.display()
-        ));
+        )?;
         let known_by = match self.basis {
             Basis::Content => format!("{} of them byte for byte the source's", self.same_count),
             Basis::Timestamps => "re-encoded, matched by their timestamps".to_owned(),
@@ -123,19 +137,22 @@ impl Report {
                     .to_owned()
             }
         };
-        line(format!(
+        writeln!(
+            text,
             "received  {}: {} pictures, {known_by}",
             self.received.display(),
             self.received_count
-        ));
+        )?;
         if self.foreign_count > 0 {
-            line(format!(
+            writeln!(
+                text,
                 "          {} of them are nowhere in the source, and left out",
                 self.foreign_count
-            ));
+            )?;
         }
         let still = self.longest_still();
-        line(format!(
+        writeln!(
+            text,
             "pictures  {} shown, {} missing, {} received but not decodable; {}",
             self.count(State::Shown),
             self.count(State::Missing),
@@ -147,66 +164,62 @@ impl Report {
                     self.interval() * still as u64
                 ),
             }
-        ));
+        )?;
         let outside = self.count(State::Outside);
         if outside > 0 {
-            line(format!(
+            writeln!(
+                text,
                 "          {outside} before the first received one or behind the last, left out"
-            ));
+            )?;
         }
-        self.write_measures(&mut text);
-        text
+        self.write_measures(text)
     }
 
-    fn write_measures(&self, text: &mut String) {
-        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
+    fn write_measures(&self, text: &mut String) -> fmt::Result {
         let psnr = Spread::of(self.compared().map(|of| of.psnr));
         let ssim = Spread::of(self.compared().map(|of| of.ssim));
         let (Some(psnr), Some(ssim)) = (psnr, ssim) else {
-            return line("\nNothing was shown that could be compared.".to_owned());
+            return writeln!(text, "\nNothing was shown that could be compared.");
         };
-        line(format!(
+        writeln!(
+            text,
             "\n{:<20}{:>10}{:>14}{:>10}",
             "", "mean", "5th per cent", "least"
-        ));
-        let row = |name: &str, of: Spread, digits: usize| {
-            let Spread {
-                mean,
-                percentile_5,
-                least,
-            } = of;
-            format!("{name:<20}{mean:>10.digits$}{percentile_5:>14.digits$}{least:>10.digits$}")
-        };
-        line(row("PSNR of luma, dB", psnr, 2));
-        line(row("SSIM of luma", ssim, 4));
+        )?;
+        writeln!(text, "{}", row("PSNR of luma, dB", psnr, 2))?;
+        writeln!(text, "{}", row("SSIM of luma", ssim, 4))?;
         let compared = self.compared().count();
         let overall = match self.overall_psnr() {
             None => String::new(),
             Some(psnr) => format!(" The mean square error\nof all is {psnr:.2} dB."),
         };
-        line(format!(
+        writeln!(
+            text,
             "\n{} of {compared} compared pictures are equal, which counts as 100 dB.{overall}",
             self.equal_count()
-        ));
+        )?;
         let rest = self.pictures.len() - self.count(State::Outside) - compared;
         if rest > 0 {
-            line(format!(
+            writeln!(
+                text,
                 "{rest} had nothing on the screen to be compared with."
-            ));
+            )?;
         }
+        Ok(())
+    }
+
+    /// Returns a measure's spread over the compared pictures; `None` without any.
+    fn spread(&self, of: fn(Fidelity) -> f64) -> Option<Value> {
+        let spread = Spread::of(self.compared().map(of))?;
+        Some(json!({
+            "mean": spread.mean,
+            "percentile_5": spread.percentile_5,
+            "min": spread.least,
+        }))
     }
 
     /// Returns the report for programs.
     pub(super) fn json(&self) -> String {
-        let spread = |of: &dyn Fn(Fidelity) -> f64| {
-            Spread::of(self.compared().map(of)).map(|spread| {
-                json!({
-                    "mean": spread.mean,
-                    "percentile_5": spread.percentile_5,
-                    "min": spread.least,
-                })
-            })
-        };
         let document = json!({
             "source": {
                 "file": self.source.display().to_string(),
@@ -233,9 +246,9 @@ impl Report {
             "longest_still": self.longest_still(),
             "compared": self.compared().count(),
             "equal": self.equal_count(),
-            "psnr_db": spread(&|of| of.psnr),
+            "psnr_db": self.spread(|of| of.psnr),
             "psnr_of_mean_square_error_db": self.overall_psnr(),
-            "ssim": spread(&|of| of.ssim),
+            "ssim": self.spread(|of| of.ssim),
         });
         let mut text = serde_json::to_string_pretty(&document).expect("keys are texts");
         text.push('\n');

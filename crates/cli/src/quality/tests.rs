@@ -198,6 +198,15 @@ fn incomparable_files_are_errors() {
 /// Source of a test picture with noise, which makes coarse coding measurable.
 const NOISE: &str = "testsrc2=size=320x180:rate=25:duration=2,noise=alls=20:all_seed=1";
 
+/// Returns the number that follows `before` in ffmpeg's lines.
+fn number(lines: &str, before: &str) -> f64 {
+    let (_, rest) = lines.split_once(before).expect("a measure");
+    rest.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
+}
+
 #[test]
 fn reencoded_pictures_measure_as_in_ffmpeg() {
     if !has_ffmpeg("libx264") {
@@ -255,21 +264,20 @@ fn reencoded_pictures_measure_as_in_ffmpeg() {
         "-",
     ];
     let theirs = ffmpeg("info", &filter);
-    let number = |before: &str| -> f64 {
-        let (_, rest) = theirs.split_once(before).expect("a measure");
-        rest.split_whitespace()
-            .next()
-            .and_then(|number| number.parse().ok())
-            .expect("a number")
-    };
     let json = json(&report);
     let psnr = json["psnr_of_mean_square_error_db"]
         .as_f64()
         .expect("a number");
-    assert!((psnr - number("PSNR y:")).abs() < 0.01, "{psnr}: {theirs}");
+    assert!(
+        (psnr - number(&theirs, "PSNR y:")).abs() < 0.01,
+        "{psnr}: {theirs}"
+    );
     // ffmpeg's windows overlap, ours do not.
     let ssim = json["ssim"]["mean"].as_f64().expect("a number");
-    assert!((ssim - number("SSIM Y:")).abs() < 0.01, "{ssim}: {theirs}");
+    assert!(
+        (ssim - number(&theirs, "SSIM Y:")).abs() < 0.01,
+        "{ssim}: {theirs}"
+    );
 }
 
 #[test]
