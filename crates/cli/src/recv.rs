@@ -467,9 +467,9 @@ impl ReceivedStreams<'_> {
         let of = self.allowed.name_of(&peer);
         let count = self.allowed.place_count(&of);
         let Some(name) = self.streams_in_use.enter(peer, &of, count) else {
-            let of = of.as_str();
+            let owner = of.as_str();
             print::warn(format_args!(
-                "{of}: its earlier sessions are not written yet"
+                "{owner}: its earlier sessions are not written yet"
             ));
             reception.close();
             return;

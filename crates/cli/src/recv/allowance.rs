@@ -136,9 +136,9 @@ impl Share {
 
     /// Returns whether the stream's name has a limit.
     pub(super) fn is_limited(&self) -> bool {
-        let buckets = &self.allowances.0;
-        let buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        buckets.contains_key(&self.name)
+        let Allowances(buckets) = &self.allowances;
+        let guard = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.contains_key(&self.name)
     }
 
     /// Admits a frame, or returns a report if one is due. Frames after a refused one cannot be

@@ -6,7 +6,7 @@ use anabranch_net::{RelayAccess, RelayState};
 use anabranch_secure::Refusal;
 use anabranch_terminal::print;
 use anabranch_units::{Duration, Instant};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 
 use super::ReceivedStreams;
 use crate::link::Link;
@@ -39,13 +39,19 @@ impl ByRelay {
 /// # Errors
 /// The name has no address.
 pub(super) fn access(link: &Link) -> anyhow::Result<RelayAccess> {
-    let shown = || format!("--via-relay {}: the name has no address", link.to);
-    let mut addresses = link.to.to_socket_addrs().with_context(shown)?;
+    let mut addresses = link
+        .to
+        .to_socket_addrs()
+        .with_context(|| without_address(link))?;
     Ok(RelayAccess {
-        address: addresses.next().ok_or_else(|| anyhow!(shown()))?,
+        address: addresses.next().with_context(|| without_address(link))?,
         key: link.key,
         code: link.code.clone(),
     })
+}
+
+fn without_address(link: &Link) -> String {
+    format!("--via-relay {}: the name has no address", link.to)
 }
 
 impl ReceivedStreams<'_> {

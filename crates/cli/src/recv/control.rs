@@ -223,17 +223,19 @@ impl ReceivedStreams<'_> {
         }
         let others = self.others.iter();
         all.extend(others.map(|other| (other.source.name.clone(), other.outputs.clone())));
-        let names: Vec<StreamName> = all.iter().map(|(name, _)| name.clone()).collect();
-        let names = || names.iter().map(StreamName::as_str);
+        let names: Vec<String> = all
+            .iter()
+            .map(|(name, _)| name.as_str().to_owned())
+            .collect();
         match stream {
             Some(stream) => {
                 let its = all.into_iter().find(|(name, _)| name.as_str() == stream);
                 its.ok_or_else(|| {
-                    let known = names().collect::<Vec<_>>().join(", ");
+                    let known = names.join(", ");
                     Refused::Unknown(format!("there is no stream {stream}: there are {known}"))
                 })
             }
-            None if all.len() > 1 => Err(which(names())),
+            None if all.len() > 1 => Err(which(names.iter().map(String::as_str))),
             None => all.pop().ok_or_else(|| {
                 Refused::Unknown("there is no stream yet: no sender has come".to_owned())
             }),
@@ -319,9 +321,10 @@ impl ReceivedStreams<'_> {
         let names: BTreeMap<PublicKey, StreamName> = { self.controlled.kept_out.keys() }
             .map(|key| (*key, self.allowed.name_of(key)))
             .collect();
-        let is_its = |key: &PublicKey| names.get(key).is_some_and(|name| name.as_str() == stream);
         let before = self.controlled.kept_out.len();
-        self.controlled.kept_out.retain(|key, _| !is_its(key));
+        self.controlled
+            .kept_out
+            .retain(|key, _| names.get(key).is_none_or(|name| name.as_str() != stream));
         if self.controlled.kept_out.len() == before {
             return Err(Refused::Unknown(format!("{stream} is not kept out")));
         }
@@ -373,9 +376,13 @@ impl ReceivedStreams<'_> {
         &mut self,
         change: &LatencyChange,
     ) -> Result<(Duration, Vec<StreamName>), Refused> {
-        let wrong = |error: String| Refused::Wrong(format!("latency: {error}"));
-        let Latency::Constant(latency) = change.latency.parse().map_err(wrong)? else {
-            return Err(wrong("expected a time, as \"800 ms\"".to_owned()));
+        let wanted: Latency = change
+            .latency
+            .parse()
+            .map_err(|error| Refused::Wrong(format!("latency: {error}")))?;
+        let Latency::Constant(latency) = wanted else {
+            let text = "latency: expected a time, as \"800 ms\"";
+            return Err(Refused::Wrong(text.to_owned()));
         };
         let Some(receiver) = self.receiver else {
             return Err(Refused::NotNow(
@@ -402,18 +409,19 @@ impl ReceivedStreams<'_> {
         Ok((latency, streams))
     }
 
+    fn stream_control(&self, stream: &StreamName, outputs: &Outputs) -> StreamControl {
+        let live = self.controlled.live.get(stream);
+        let latency = live.and_then(|live| live.latency);
+        StreamControl {
+            stream: stream.as_str().to_owned(),
+            connected: live.is_some(),
+            remote_control: live.is_some_and(|live| live.takes_requests),
+            latency_s: latency.map(Duration::as_secs_f64),
+            outputs: outputs.states(),
+        }
+    }
+
     fn control_state(&self, now: Instant) -> ControlState {
-        let state = |stream: &StreamName, outputs: &Outputs| {
-            let live = self.controlled.live.get(stream);
-            let latency = live.and_then(|live| live.latency);
-            StreamControl {
-                stream: stream.as_str().to_owned(),
-                connected: live.is_some(),
-                remote_control: live.is_some_and(|live| live.takes_requests),
-                latency_s: latency.map(Duration::as_secs_f64),
-                outputs: outputs.states(),
-            }
-        };
         let workers = self.streams.iter().flat_map(|(owner, worker)| {
             let names: Vec<StreamName> = match owner {
                 Some(name) => vec![name.clone()],
@@ -421,12 +429,14 @@ impl ReceivedStreams<'_> {
                     .map(|allowed| allowed.name.clone())
                     .collect(),
             };
-            names.into_iter().map(|name| state(&name, &worker.outputs))
+            names
+                .into_iter()
+                .map(|name| self.stream_control(&name, &worker.outputs))
         });
         let others = self
             .others
             .iter()
-            .map(|other| state(&other.source.name, &other.outputs));
+            .map(|other| self.stream_control(&other.source.name, &other.outputs));
         let kept_out = self.controlled.kept_out.iter().map(|(key, until)| KeptOut {
             stream: self.allowed.name_of(key).as_str().to_owned(),
             for_s: until.saturating_since(now).as_secs_f64(),
@@ -480,12 +490,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_sender_is_kept_out_for_a_minute_unless_another_time_is_given() {
-        let end = |keep_out: Option<&str>| SessionEnd {
+    fn end(keep_out: Option<&str>) -> SessionEnd {
+        SessionEnd {
             stream: "camera".to_owned(),
             keep_out: keep_out.map(str::to_owned),
-        };
+        }
+    }
+
+    #[test]
+    fn a_sender_is_kept_out_for_a_minute_unless_another_time_is_given() {
         assert_eq!(keep_out(&end(None)), Ok(KEEP_OUT));
         assert_eq!(keep_out(&end(Some("0 s"))), Ok(Duration::ZERO));
         assert_eq!(keep_out(&end(Some("10 min"))), Ok(Duration::from_secs(600)));

@@ -24,6 +24,11 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    /// Returns whether the output takes every stream.
+    fn is_shared(&self) -> bool {
+        !self.text.contains(NAME) && self.stream.is_none()
+    }
+
     /// Checks the output before its stream is known.
     fn check(&self, rotation: Option<Rotation>) -> anyhow::Result<()> {
         // Parameters may name a file of the stream.
@@ -80,11 +85,8 @@ impl Destinations {
     /// # Errors
     /// Some outputs are for all streams, and others are not.
     pub(crate) fn new(all: Vec<Destination>, has_several: bool) -> anyhow::Result<Self> {
-        let is_shared = |destination: &&Destination| {
-            !destination.text.contains(NAME) && destination.stream.is_none()
-        };
-        let shared = all.iter().find(is_shared);
-        let own = all.iter().find(|destination| !is_shared(destination));
+        let shared = all.iter().find(|destination| destination.is_shared());
+        let own = all.iter().find(|destination| !destination.is_shared());
         match (shared, own) {
             (Some(shared), Some(own)) if has_several => bail!(
                 "{} is for every stream, and {} for one: with several senders, say whose output \
@@ -182,13 +184,14 @@ mod tests {
         destinations(&["out.ts", "a=b.ts"], false).unwrap();
     }
 
+    fn check_one(text: &str, rotation: Option<&str>) -> Result<(), String> {
+        let rotation = rotation.map(|rotation| rotation.parse().unwrap());
+        let all = [text.parse().unwrap()];
+        check(&all, rotation).map_err(|error| format!("{error:#}"))
+    }
+
     #[test]
     fn outputs_are_examined_before_a_stream_comes() {
-        let check_one = |text: &str, rotation: Option<&str>| {
-            let rotation = rotation.map(|rotation| rotation.parse().unwrap());
-            let all = [text.parse().unwrap()];
-            check(&all, rotation).map_err(|error| format!("{error:#}"))
-        };
         for (text, rotation, part) in [
             ("out.mkv", None, "the format is MPEG-TS"),
             ("front=/none/{name}.ts", None, "there is no folder /none"),

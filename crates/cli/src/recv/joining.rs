@@ -205,8 +205,8 @@ impl ReceivedStreams<'_> {
     pub(super) fn add_link(&mut self, addition: &LinkAddition) -> Result<String, Refused> {
         let name = addition.name.as_deref();
         if let Some(app) = &addition.phone {
-            let name = name.ok_or_else(|| wrong("a phone needs a name: that of its stream"))?;
-            let phone = format!("{name}={app}").parse();
+            let stream = name.ok_or_else(|| wrong("a phone needs a name: that of its stream"))?;
+            let phone = format!("{stream}={app}").parse();
             let placed = self.add_phone(phone.map_err(Refused::Wrong)?);
             return match placed {
                 Ok(placed) => Ok(phones::described(&placed)),

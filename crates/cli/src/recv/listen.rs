@@ -84,8 +84,8 @@ impl FromStr for Listen {
         let input: InputName = url.parse()?;
         let (name, input) = match name {
             Some(name) => {
-                let input = input.of_stream(name.as_str());
-                (name, input)
+                let of_stream = input.of_stream(name.as_str());
+                (name, of_stream)
             }
             None => (protocol.parse()?, input),
         };
@@ -243,9 +243,12 @@ mod tests {
         }
     }
 
+    fn sources(texts: &[&str]) -> anyhow::Result<Sources> {
+        Sources::of(texts.iter().map(|text| listen(text)).collect())
+    }
+
     #[test]
     fn one_address_of_ours_and_each_name_once() {
-        let sources = |texts: &[&str]| Sources::of(texts.iter().map(|text| listen(text)).collect());
         let all = sources(&["0.0.0.0:7000", "srt://:5000", "b=srt://:5001"]).unwrap();
         assert_eq!(
             (all.native.as_deref(), all.others.len()),

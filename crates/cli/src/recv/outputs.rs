@@ -154,8 +154,11 @@ impl Outputs {
         is_recording: bool,
     ) -> anyhow::Result<()> {
         let shown = name.to_string();
-        let has_it = |set: &OutputSet| set.states().any(|state| state.output == shown);
-        if has_it(&*self.lock_soon(&settings.clock)?) {
+        let is_known = self
+            .lock_soon(&settings.clock)?
+            .states()
+            .any(|state| state.output == shown);
+        if is_known {
             bail!("there is an output {shown} already");
         }
         let mut queue = OutputQueue::open(name, rotation, stream, settings)?;
@@ -214,16 +217,15 @@ fn end_apart(output: impl Send + 'static) -> anyhow::Result<()> {
 
 impl OutputSet {
     fn states(&self) -> impl Iterator<Item = OutputState> {
-        let state = |name: &String, recording| OutputState {
+        let only = self.only.iter().map(|writer| (&writer.name, false));
+        let queues = self
+            .queues
+            .iter()
+            .map(|queue| (&queue.name, queue.is_recording));
+        only.chain(queues).map(|(name, recording)| OutputState {
             output: name.clone(),
             recording,
-        };
-        let only = self
-            .only
-            .iter()
-            .map(move |writer| state(&writer.name, false));
-        let queues = self.queues.iter();
-        only.chain(queues.map(move |queue| state(&queue.name, queue.is_recording)))
+        })
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -334,35 +336,38 @@ mod tests {
         assert_eq!(file.metadata().unwrap().len(), 100 * 188 * 7);
     }
 
+    /// Writes a picture to all outputs.
+    fn write(outputs: &Outputs, is_key: bool, settings: &StreamSettings) {
+        let piece = Piece {
+            begins_key_frame: is_key,
+            ..piece()
+        };
+        outputs
+            .write(piece, &settings.clock, &settings.stop)
+            .unwrap();
+    }
+
     #[test]
     fn outputs_join_and_leave_and_a_recording_begins_with_a_key_frame() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("a.ts"), folder.path().join("b.ts"));
         let (outputs, settings) = open(&[OutputName::File(first.clone())]);
-        let (clock, stop) = (settings.clock, settings.stop.clone());
-        let write = |is_key: bool| {
-            let piece = Piece {
-                begins_key_frame: is_key,
-                ..piece()
-            };
-            outputs.write(piece, &clock, &stop).unwrap();
-        };
+        let clock = settings.clock;
         let stream: StreamName = "camera".parse().unwrap();
         outputs.begin_session(&stream, clock.now());
-        write(true);
+        write(&outputs, true, &settings);
         let name = OutputName::File(second.clone());
         outputs.add(&name, None, &stream, &settings, true).unwrap();
         let twice = outputs.add(&name, None, &stream, &settings, true);
         assert!(twice.unwrap_err().to_string().contains("already"));
-        write(false);
-        for _ in 0..3 {
-            write(true);
+        for is_key in [false, true, true, true] {
+            write(&outputs, is_key, &settings);
         }
         assert_eq!(outputs.recording(), Some(second.display().to_string()));
         outputs
             .remove(&first.display().to_string(), &clock)
             .unwrap();
-        write(false);
+        write(&outputs, false, &settings);
         let error = outputs.remove("udp://127.0.0.1:1", &clock).unwrap_err();
         assert!(error.to_string().contains("b.ts"), "{error}");
         assert_eq!(outputs.states().len(), 1);

@@ -1,6 +1,5 @@
 //! Sources, senders and outputs that the arguments request.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anabranch_net::Clock;
@@ -32,8 +31,9 @@ impl Arguments {
     /// An argument, or a file that it names, cannot be used.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         destination::check(&self.outputs, self.rotate)?;
-        let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
-        if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
+        let has_key = self.key_file().is_some_and(|file| file.exists());
+        let has_list = self.list().is_some_and(|file| file.exists());
+        if self.pairing.is_asked() && !(has_key && has_list) {
             // Missing files are made at the start.
             return self.sources().map(|_| ());
         }

@@ -34,10 +34,12 @@ pub(super) fn look(
 
 fn connection(receiver: SrtReceiver, now: Instant) -> ConnectionSnapshot {
     let counted = receiver.statistics;
-    let state = match now.saturating_since(receiver.heard_at) < SUSPECT_AFTER {
-        _ if receiver.is_ending => "ending",
-        true => "active",
-        false => "suspect",
+    let state = if receiver.is_ending {
+        "ending"
+    } else if now.saturating_since(receiver.heard_at) < SUSPECT_AFTER {
+        "active"
+    } else {
+        "suspect"
     };
     ConnectionSnapshot {
         number: receiver.number,

@@ -51,6 +51,10 @@ impl Reloads {
     }
 }
 
+fn unchanged(error: anyhow::Error) -> Refused {
+    Refused::NotNow(format!("{error:#}; nothing has changed"))
+}
+
 impl ReceivedStreams<'_> {
     /// Reads the file again. Describes the new options, and those that need a restart.
     ///
@@ -58,16 +62,14 @@ impl ReceivedStreams<'_> {
     /// The file has a mistake, or an output cannot be opened; nothing has changed. Or a new stream
     /// cannot be opened; all else has.
     pub(super) fn reload(&mut self, now: Instant) -> Result<String, Refused> {
-        let refused =
-            |error: anyhow::Error| Refused::NotNow(format!("{error:#}; nothing has changed"));
-        let reread = self.reloads.reload.reread().map_err(refused)?;
-        let unopened = self.apply(now, &reread).map_err(refused)?;
+        let reread = self.reloads.reload.reread().map_err(unchanged)?;
+        let unopened = self.apply(now, &reread).map_err(unchanged)?;
         let text = self.reloads.reload.adopt(reread, &LIVE);
         if unopened.is_empty() {
             Ok(text)
         } else {
-            let unopened = unopened.join("; ");
-            Err(Refused::NotNow(format!("{text}; but {unopened}")))
+            let reasons = unopened.join("; ");
+            Err(Refused::NotNow(format!("{text}; but {reasons}")))
         }
     }
 
@@ -149,8 +151,9 @@ impl ReceivedStreams<'_> {
 
     /// Ends streams by other protocols that are not among these.
     fn end_sources(&mut self, kept: &[OtherSource]) {
-        let is_gone = |other: &super::OtherStream| !kept.contains(&other.source);
-        let gone = self.others.extract_if(.., |other| is_gone(other));
+        let gone = self
+            .others
+            .extract_if(.., |other| !kept.contains(&other.source));
         for other in gone {
             other.stop.stop();
         }

@@ -115,11 +115,15 @@ impl ReturnPaths {
             let thread = std::thread::Builder::new().name("return".to_owned());
             thread
                 .spawn(move || {
-                    let target = || return_paths.wanted();
-                    let fed = input.run(&clock, &stop, target, |unit, captured_at| {
-                        return_paths.send(None, &unit.into_frame(captured_at).0);
-                        true
-                    });
+                    let fed = input.run(
+                        &clock,
+                        &stop,
+                        || return_paths.wanted(),
+                        |unit, captured_at| {
+                            return_paths.send(None, &unit.into_frame(captured_at).0);
+                            true
+                        },
+                    );
                     if let Err(error) = fed {
                         print::note(format_args!("{:#}", anyhow::Error::from(error)));
                     }

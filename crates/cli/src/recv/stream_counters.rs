@@ -97,10 +97,12 @@ impl Counts {
 
 fn path(link: &Link, now: Instant) -> PathSnapshot {
     let silent_for = now.saturating_since(link.heard_at);
-    let state = match link.is_there {
-        true if silent_for < SUSPECT_AFTER => PathState::Active,
-        true => PathState::Suspect,
-        false => PathState::Out,
+    let state = if !link.is_there {
+        PathState::Out
+    } else if silent_for < SUSPECT_AFTER {
+        PathState::Active
+    } else {
+        PathState::Suspect
     };
     let mut view = PathView {
         state,
@@ -196,21 +198,23 @@ mod tests {
         );
     }
 
+    /// Returns when the session began, and its bytes.
+    fn session(counters: &StreamCounters, second: u64) -> (Option<Instant>, u64) {
+        let snapshot = counters.look(Instant::from_secs(second)).snapshot;
+        let bytes = snapshot.session.media_bytes_received;
+        (snapshot.connected_at, bytes)
+    }
+
     #[test]
     fn a_pause_ends_a_session_and_the_counts_are_of_the_last() {
         let counters = StreamCounters::new("van".parse().unwrap(), "srt", None);
         let at = Instant::from_secs;
-        let seen = |second| {
-            let snapshot = counters.look(at(second)).snapshot;
-            let bytes = snapshot.session.media_bytes_received;
-            (snapshot.connected_at, bytes)
-        };
-        assert_eq!(seen(1), (None, 0));
+        assert_eq!(session(&counters, 1), (None, 0));
         assert!(counters.add(at(2), 100));
         assert!(!counters.add(at(11), 200));
-        assert_eq!(seen(12), (Some(at(2)), 300));
-        assert_eq!(seen(30), (None, 300));
+        assert_eq!(session(&counters, 12), (Some(at(2)), 300));
+        assert_eq!(session(&counters, 30), (None, 300));
         assert!(counters.add(at(31), 50));
-        assert_eq!(seen(31), (Some(at(31)), 50));
+        assert_eq!(session(&counters, 31), (Some(at(31)), 50));
     }
 }

@@ -25,10 +25,9 @@ impl StreamsInUse {
         count: usize,
     ) -> Option<StreamName> {
         let all: Vec<StreamName> = (1..=count.max(1)).map(|at| name.in_place(at)).collect();
-        let is_its = |place: &&StreamName| self.0.get(*place).is_some_and(|(its, _)| *its == key);
         let own = all
             .iter()
-            .find(is_its)
+            .find(|place| self.0.get(*place).is_some_and(|(its, _)| *its == key))
             .or(all.iter().find(|place| !self.0.contains_key(*place)));
         // A stream whose session is over but not yet written is taken over.
         let place = own.unwrap_or(&all[0]).clone();
@@ -71,24 +70,25 @@ mod tests {
 
     use super::*;
 
+    /// Begins a session of a sender of two. Returns its stream.
+    fn enter(streams: &mut StreamsInUse, key: PublicKey) -> Option<String> {
+        let place = streams.enter(key, &"crew".parse().unwrap(), 2)?;
+        Some(place.as_str().to_owned())
+    }
+
     #[test]
     fn each_present_sender_has_its_own_stream() {
         let keys: [PublicKey; 3] = core::array::from_fn(|_| SecretKey::generate().public_key());
         let name: StreamName = "crew".parse().unwrap();
         let mut streams = StreamsInUse::default();
-        let enter = |streams: &mut StreamsInUse, at: usize| {
-            let place = streams.enter(keys[at], &name, 2);
-            place.map(|place| place.as_str().to_owned())
-        };
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(enter(&mut streams, 0), some("crew"));
-        assert_eq!(enter(&mut streams, 1), some("crew-2"));
+        assert_eq!(enter(&mut streams, keys[0]).as_deref(), Some("crew"));
+        assert_eq!(enter(&mut streams, keys[1]).as_deref(), Some("crew-2"));
         // The key's next session replaces its own.
-        assert_eq!(enter(&mut streams, 1), some("crew-2"));
+        assert_eq!(enter(&mut streams, keys[1]).as_deref(), Some("crew-2"));
         streams.leave(&name.in_place(2));
         streams.leave(&name);
-        assert_eq!(enter(&mut streams, 2), some("crew"));
-        assert_eq!(enter(&mut streams, 1), some("crew-2"));
+        assert_eq!(enter(&mut streams, keys[2]).as_deref(), Some("crew"));
+        assert_eq!(enter(&mut streams, keys[1]).as_deref(), Some("crew-2"));
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         let key = SecretKey::generate().public_key();
         let name: StreamName = "crew".parse().unwrap();
         let mut streams = StreamsInUse::default();
-        let entered = (0..20).filter(|_| streams.enter(key, &name, 1).is_some());
+        let entered = (0..20).filter_map(|_| streams.enter(key, &name, 1));
         assert_eq!(entered.count(), MAX_WAITING + 1);
         streams.leave(&name);
         assert_eq!(streams.enter(key, &name, 1), Some(name));

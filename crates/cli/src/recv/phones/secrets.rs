@@ -1,7 +1,7 @@
 //! The stream ID and the passphrase that belong to one phone.
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anabranch_mpegts_io::ForeignName;
@@ -46,19 +46,19 @@ pub(crate) fn passphrase_path(stream: &StreamName, folder: &Path) -> PathBuf {
     folder.join(format!("{}.passphrase", stream.as_str()))
 }
 
+fn make_passphrase(file: &Path) -> io::Result<()> {
+    let mut private = OpenOptions::new();
+    private.write(true).create_new(true);
+    let mut made = allow_owner_alone(&mut private).open(file)?;
+    made.write_all(PairingCode::generate().to_text().as_bytes())
+}
+
 /// Returns the path of a stream's passphrase, which is made if there is none.
 fn passphrase_file(stream: &StreamName, folder: &Path) -> anyhow::Result<String> {
     let file = passphrase_path(stream, folder);
-    let context = || format!("cannot make {}", file.display());
-    make_private_folder(folder).with_context(context)?;
+    make_private_folder(folder).with_context(|| format!("cannot make {}", file.display()))?;
     if !file.exists() {
-        let mut private = OpenOptions::new();
-        private.write(true).create_new(true);
-        let made = allow_owner_alone(&mut private).open(&file);
-        let text = PairingCode::generate().to_text();
-        made.with_context(context)?
-            .write_all(text.as_bytes())
-            .with_context(context)?;
+        make_passphrase(&file).with_context(|| format!("cannot make {}", file.display()))?;
         print::note(format_args!(
             "{}: its passphrase is in {}. Without --pair and --phone, add \
              streamid={0}&passphrase_file={1} to its address",
@@ -90,19 +90,21 @@ mod tests {
         made.for_callers().unwrap().unwrap()
     }
 
+    fn passphrase(listen: &str, folder: &Path) -> String {
+        secrets(listen, Some(folder)).passphrase.unwrap()
+    }
+
     #[test]
     fn secrets_are_made_once_and_are_their_owners_alone() {
         let around = tempfile::tempdir().unwrap();
         let folder = around.path().join("anabranch");
-        let passphrase = |listen: &str| secrets(listen, Some(&folder)).passphrase.unwrap();
-        let made = passphrase("phone=srtla://:5000");
+        let made = passphrase("phone=srtla://:5000", &folder);
         assert_eq!(made.len(), 22);
-        assert_eq!(passphrase("phone=srtla://:5000"), made, "phones know it");
-        assert_ne!(passphrase("other=srt://:5001"), made);
-        assert_eq!(
-            passphrase("own=srt://:5002?passphrase=0123456789"),
-            "0123456789"
-        );
+        let again = passphrase("phone=srtla://:5000", &folder);
+        assert_eq!(again, made, "phones know it");
+        assert_ne!(passphrase("other=srt://:5001", &folder), made);
+        let own = passphrase("own=srt://:5002?passphrase=0123456789", &folder);
+        assert_eq!(own, "0123456789");
         let mode = std::fs::metadata(folder.join("phone.passphrase"))
             .unwrap()
             .permissions();
