@@ -234,8 +234,9 @@ impl Arguments {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         tcp_addr(self.listen_tcp.as_deref())?;
         self.listen_address()?;
-        let is_made = |file: Option<PathBuf>| file.is_some_and(|file| file.exists());
-        if self.pairing.is_asked() && !(is_made(self.key_file()) && is_made(self.list())) {
+        let has_key = self.key_file().is_some_and(|file| file.exists());
+        let has_list = self.list().is_some_and(|file| file.exists());
+        if self.pairing.is_asked() && !(has_key && has_list) {
             // Missing files are made at the start.
             return Ok(());
         }

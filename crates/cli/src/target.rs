@@ -265,8 +265,8 @@ struct MediaMeter {
 impl MediaMeter {
     fn see(&mut self, now: Instant, bytes: u64) -> DataRate {
         self.marks.push_back((now, bytes));
-        let is_old = |at: Instant| at + Duration::from_secs(1) <= now;
-        while self.marks.get(1).is_some_and(|(at, _)| is_old(*at)) {
+        let second = Duration::from_secs(1);
+        while self.marks.get(1).is_some_and(|(at, _)| *at + second <= now) {
             self.marks.pop_front();
         }
         let (since, before) = self.marks[0];
@@ -337,16 +337,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_source_with_a_range_follows() {
-        let with = |encoder_range: Option<&str>| EncoderArguments {
+    fn with(encoder_range: Option<&str>) -> EncoderArguments {
+        EncoderArguments {
             target: TargetArguments {
                 encoder_range: encoder_range.map(|text| text.parse().unwrap()),
                 target_to: Vec::new(),
             },
             encode: None,
             encode_sound: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_source_with_a_range_follows() {
         let limits = with(Some("1Mbit/s..2Mbit/s")).limits(SourceLimits::Fixed);
         let expected = SourceLimits::Adaptive {
             min: DataRate::from_megabits_per_second(1),

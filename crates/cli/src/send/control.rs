@@ -44,15 +44,8 @@ impl TargetRange {
     /// # Errors
     /// A text is no bitrate, or the range is empty or exceeds that of the start.
     fn with(self, change: &TargetChange) -> Result<Self, Refused> {
-        let rate = |name: &str, text: &Option<String>, before| match text {
-            None => Ok(before),
-            Some(text) => {
-                let rate = text.parse::<DataRate>();
-                rate.map_err(|error| Refused::Wrong(format!("{name}: {error}")))
-            }
-        };
-        let min = rate("min", &change.min, self.min)?;
-        let max = rate("max", &change.max, self.max)?;
+        let min = rate("min", change.min.as_deref())?.unwrap_or(self.min);
+        let max = rate("max", change.max.as_deref())?.unwrap_or(self.max);
         if change.min.is_none() && change.max.is_none() {
             let text = "there is no change: give min or max";
             return Err(Refused::Wrong(text.to_owned()));
@@ -96,6 +89,12 @@ pub(super) struct Panel<'a> {
 pub(super) struct Remote {
     is_allowed: bool,
     followed: Followed,
+}
+
+/// Reads a bitrate of a change, if it has one.
+fn rate(name: &str, text: Option<&str>) -> Result<Option<DataRate>, Refused> {
+    let rate = text.map(str::parse::<DataRate>).transpose();
+    rate.map_err(|error| Refused::Wrong(format!("{name}: {error}")))
 }
 
 impl Remote {

@@ -207,12 +207,12 @@ impl PathManager {
         sender: &dyn LiveSender,
     ) -> Vec<usize> {
         let present: Vec<_> = found.iter().map(|named| named.present.clone()).collect();
-        let states = if self.via_set.roster().is_full() {
+        let snapshots = if self.via_set.roster().is_full() {
             sender.snapshot().paths
         } else {
             Vec::new()
         };
-        let states = states.iter().map(|path| path.view.state);
+        let states = snapshots.iter().map(|path| path.view.state);
         let newcomers = self.via_set.roster().look(now, &present, states);
         self.left_out
             .retain(|name| found.iter().any(|named| named.name == *name));

@@ -15,7 +15,7 @@ use anabranch_tunnel::tun;
 use anabranch_units::{Duration, Instant};
 
 use crate::Command;
-use crate::allowed::{AllowList, Allowed};
+use crate::allowed::AllowList;
 use crate::config::Reload;
 use crate::pairing::desk::Desk;
 use crate::recv::keep_out;
@@ -178,11 +178,11 @@ impl Admission<'_> {
 
     fn control_state(&self, now: Instant) -> ControlState {
         let snapshots = self.server.snapshots();
-        let stream = |allowed: &Allowed| StreamControl {
+        let streams = self.allowed.all().iter().map(|allowed| StreamControl {
             stream: allowed.name.as_str().to_owned(),
             connected: snapshots.iter().any(|its| its.peer == Some(allowed.key)),
             ..StreamControl::default()
-        };
+        });
         let kept_out = self.kept_out.iter().map(|(key, until)| KeptOut {
             stream: self.allowed.name_of(key).as_str().to_owned(),
             for_s: until.saturating_since(now).as_secs_f64(),
@@ -190,7 +190,7 @@ impl Admission<'_> {
         ControlState {
             role: "serve".to_owned(),
             changes: CHANGES.map(str::to_owned).to_vec(),
-            streams: self.allowed.all().iter().map(stream).collect(),
+            streams: streams.collect(),
             kept_out: kept_out.collect(),
             ..ControlState::default()
         }

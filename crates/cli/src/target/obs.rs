@@ -105,8 +105,8 @@ impl Obs {
     pub(super) fn open(name: &ObsName) -> anyhow::Result<Obs> {
         let password = name.password_file.as_ref().map(|path| {
             let shown = path.display();
-            let text = fs::read_to_string(path);
-            let text = text.with_context(|| format!("--target-to: cannot read {shown}"))?;
+            let text = fs::read_to_string(path)
+                .with_context(|| format!("--target-to: cannot read {shown}"))?;
             Ok::<_, anyhow::Error>(text.trim_end_matches(['\r', '\n']).to_owned())
         });
         Ok(Obs {
@@ -212,9 +212,10 @@ impl Link {
         // Events are not subscribed to.
         let mut identify = json!({"rpcVersion": 1, "eventSubscriptions": 0});
         if let Some(asked) = hello.get("authentication") {
-            let part = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
             let password = password.context("it asks for a password: ?password-file=FILE")?;
-            let answer = authentication(password, &part("salt"), &part("challenge"));
+            let salt = asked["salt"].as_str().unwrap_or_default();
+            let challenge = asked["challenge"].as_str().unwrap_or_default();
+            let answer = authentication(password, salt, challenge);
             identify["authentication"] = answer.into();
         }
         self.write(1, identify)?;
@@ -269,8 +270,9 @@ impl Link {
     fn parameter(&mut self, category: &str, name: &str) -> anyhow::Result<String> {
         let wanted = json!({"parameterCategory": category, "parameterName": name});
         let answer = self.ask("GetProfileParameter", wanted)?;
-        let value = answer["parameterValue"].as_str();
-        let value = value.or(answer["defaultParameterValue"].as_str());
+        let value = answer["parameterValue"]
+            .as_str()
+            .or(answer["defaultParameterValue"].as_str());
         Ok(value.unwrap_or_default().to_owned())
     }
 
@@ -348,9 +350,12 @@ fn cause(error: tungstenite::Error) -> anyhow::Error {
 /// Returns the proof that the password is known (obs-websocket 5, "Creating an authentication
 /// string").
 fn authentication(password: &str, salt: &str, challenge: &str) -> String {
-    let hash = |text: String| BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
-    let secret = hash(format!("{password}{salt}"));
-    hash(format!("{secret}{challenge}"))
+    let secret = hash(&format!("{password}{salt}"));
+    hash(&format!("{secret}{challenge}"))
+}
+
+fn hash(text: &str) -> String {
+    BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 // Needs a clock: OBS is a real server here.

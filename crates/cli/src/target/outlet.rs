@@ -43,19 +43,18 @@ impl FromStr for TargetName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let after = |prefix: &str| text.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         if text == "-" {
             return Ok(TargetName::StandardOutput);
         }
-        if let Some(path) = after("unix:") {
+        if let Some(path) = after(text, "unix:") {
             let has = ensure_has(Feature::UnixSockets, format_args!("unix:{path}"));
             has.map_err(|missing| missing.to_string())?;
             return Ok(TargetName::Unix(path.into()));
         }
-        if let Some(address) = after("udp://") {
+        if let Some(address) = after(text, "udp://") {
             return Ok(TargetName::Udp(address.to_owned()));
         }
-        if let Some(rest) = after("obs://") {
+        if let Some(rest) = after(text, "obs://") {
             return rest.parse().map(TargetName::Obs);
         }
         if text.starts_with("zmq:") || text.starts_with("tcp:") {
@@ -67,6 +66,10 @@ impl FromStr for TargetName {
         }
         Err("expected -, unix:PATH, udp://ADDR:PORT or obs://ADDR:PORT".to_owned())
     }
+}
+
+fn after<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    text.strip_prefix(prefix).filter(|rest| !rest.is_empty())
 }
 
 impl TargetName {
@@ -281,8 +284,9 @@ mod tests {
         assert!(lines.look(target(1_000, 2_000)));
         let (reader, _) = listener.accept().unwrap();
         assert!(lines.look(target(1_050, 1_000)));
-        let received = BufReader::new(reader).lines().take(2);
-        let received: Vec<f64> = received
+        let received: Vec<f64> = BufReader::new(reader)
+            .lines()
+            .take(2)
             .map(|line| number(&line.unwrap(), "target_bps"))
             .collect();
         assert_eq!(received, [2e6, 1e6]);

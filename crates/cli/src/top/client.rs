@@ -76,9 +76,9 @@ impl Client {
         let answer = sender.send_request(request).await?;
         let status = answer.status();
         ensure!(status == StatusCode::OK, "it answers {status}");
-        let body = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
+        let collected = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
         connection.abort();
-        let body = body.map_err(|error| anyhow::anyhow!("its answer broke off: {error}"))?;
+        let body = collected.map_err(|error| anyhow::anyhow!("its answer broke off: {error}"))?;
         Ok(body.to_bytes())
     }
 }

@@ -70,11 +70,9 @@ const LEAST_NAME_WIDTH: u16 = 17;
 /// Returns a row for each connection of the outputs of `stream`, and of those whose streams are not
 /// shown; a row without a connection for an output that has none.
 fn rows<'a>(status: &'a Status, stream: &str) -> Vec<(&'a Output, Option<&'a Connection>)> {
-    let is_stream = |name: &str| status.streams.iter().any(|of| of.name == name);
-    let shown = status
-        .outputs
-        .iter()
-        .filter(|output| output.stream == stream || !is_stream(&output.stream));
+    let shown = status.outputs.iter().filter(|output| {
+        output.stream == stream || !status.streams.iter().any(|of| of.name == output.stream)
+    });
     let rows = shown.flat_map(|output| {
         let connections = output.connections.iter().map(Some);
         let none = output.connections.is_empty().then_some(None);
@@ -161,18 +159,21 @@ mod tests {
         }
     }
 
-    fn connection(peer: &str, state: &str) -> Connection {
-        let rate = |avg| Spread {
+    fn spread(avg: f64) -> Spread {
+        Spread {
             avg,
             ..Spread::default()
-        };
+        }
+    }
+
+    fn connection(peer: &str, state: &str) -> Connection {
         Connection {
             peer: peer.to_owned(),
             stream_id: Some("front/1".to_owned()),
             state: state.to_owned(),
             latency_s: 0.4,
-            sent_rate_bps: rate(2.5e6),
-            rtt_s: Some(rate(0.0414)),
+            sent_rate_bps: spread(2.5e6),
+            rtt_s: Some(spread(0.0414)),
             loss_ratio: 0.021,
             counters: ConnectionCounters {
                 lost_packets: 77,
@@ -209,22 +210,25 @@ mod tests {
         text(&view, width)
     }
 
+    /// Returns the row that begins with `name`, with single spaces.
+    fn row(shown: &str, name: &str) -> String {
+        let line = shown
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{name} in\n{shown}"));
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn receivers_of_the_chosen_stream_are_shown_and_of_streams_that_do_not_run() {
         let shown = shown(&["front", "yard"], 120);
-        let row = |name: &str| {
-            let line = shown
-                .lines()
-                .find(|line| line.starts_with(name))
-                .unwrap_or_else(|| panic!("{name} in\n{shown}"));
-            line.split_whitespace().collect::<Vec<_>>().join(" ")
-        };
         let address = "at srt://front.example:9000, front/1";
         let values = "2.50 41.4 2.1 77 81 3 400";
         for (peer, state) in [("192.0.2.1:50000", "active"), ("192.0.2.2:50001", "ending")] {
-            assert_eq!(row(peer), format!("{peer} {address} {state} {values}"));
+            let expected = format!("{peer} {address} {state} {values}");
+            assert_eq!(row(&shown, peer), expected);
         }
-        assert!(row("srt://roof.example:9000").contains(" calling –"));
+        assert!(row(&shown, "srt://roof.example:9000").contains(" calling –"));
         assert!(!shown.contains("yard.example"), "{shown}");
     }
 

@@ -226,6 +226,12 @@ mod tests {
         view
     }
 
+    /// Returns the number of full cells in the first chart of each line.
+    fn full_cells(text: &str) -> usize {
+        let rates = text.lines().skip(1).map(|line| line.chars().take(39));
+        rates.flatten().filter(|cell| *cell == '█').count()
+    }
+
     #[test]
     fn screen_shows_paths_on_one_scale_and_explains() {
         let mut view = view();
@@ -255,12 +261,8 @@ mod tests {
         assert_eq!(shown.matches("0 wlan0").count(), 4, "{shown}");
         // The bars of the faster path are higher.
         let charts = shown.split("0 to 20 Mbit/s").nth(1).unwrap();
-        let full = |text: &str| {
-            let rates = text.lines().skip(1).map(|line| line.chars().take(39));
-            rates.flatten().filter(|cell| *cell == '█').count()
-        };
         let (slow, fast) = charts.split_once("1 wwan0").unwrap();
-        assert!(full(fast) > full(slow) + 30, "{shown}");
+        assert!(full_cells(fast) > full_cells(slow) + 30, "{shown}");
     }
 
     #[test]

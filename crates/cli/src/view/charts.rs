@@ -63,11 +63,11 @@ pub(super) fn draw(
             .areas(area);
     for (area, chart) in columns.into_iter().zip(&CHARTS) {
         let count = usize::from(area.width);
-        let of_paths = stream
+        let of_paths: Vec<Vec<Option<f64>>> = stream
             .paths
             .iter()
-            .map(|path| history.values(&stream.name, path.path, count, chart.value));
-        let of_paths: Vec<Vec<Option<f64>>> = of_paths.collect();
+            .map(|path| history.values(&stream.name, path.path, count, chart.value))
+            .collect();
         let end = scale(of_paths.iter().flatten().flatten());
         let past = span(count as f64 * rounded(interval_s));
         let block = ruled(&title(chart, end, &past, count));
@@ -152,10 +152,13 @@ mod tests {
 
     #[test]
     fn a_title_says_as_much_as_there_is_room_for() {
-        let titled = |width| title(&CHARTS[0], 5.0, "32 s", width);
-        assert_eq!(titled(60), "rate (out + in), 0 to 5 Mbit/s, last 32 s");
-        assert_eq!(titled(40), "rate (out + in), 0 to 5 Mbit/s");
-        assert_eq!(titled(20), "rate, 0 to 5 Mbit/s");
-        assert_eq!(titled(17), "rate 0–5 Mbit/s");
+        for (width, expected) in [
+            (60, "rate (out + in), 0 to 5 Mbit/s, last 32 s"),
+            (40, "rate (out + in), 0 to 5 Mbit/s"),
+            (20, "rate, 0 to 5 Mbit/s"),
+            (17, "rate 0–5 Mbit/s"),
+        ] {
+            assert_eq!(title(&CHARTS[0], 5.0, "32 s", width), expected);
+        }
     }
 }

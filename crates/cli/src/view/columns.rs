@@ -106,8 +106,8 @@ pub(super) fn draw(
     let spacing = if area.width < WIDE { 1 } else { 3 };
     let others = COLUMNS[1..].iter().map(|column| column.width + spacing);
     let room = area.width.saturating_sub(others.sum());
-    let longest = stream.paths.iter().map(|path| name(path).chars().count());
-    let longest = longest.max().unwrap_or_default() as u16;
+    let lengths = stream.paths.iter().map(|path| name(path).chars().count());
+    let longest = lengths.max().unwrap_or_default() as u16;
     let name_width = longest.min(room).max(COLUMNS[0].width);
     let widths = COLUMNS.iter().map(|column| match column.word.head {
         "path" => Constraint::Length(name_width),
@@ -132,8 +132,8 @@ pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line
             } else {
                 Style::new().bold()
             };
-            let rows = wrapped(column.word.meaning, width).into_iter().enumerate();
-            let rows = rows.map(|(row, text)| match row {
+            let texts = wrapped(column.word.meaning, width).into_iter();
+            let rows = texts.enumerate().map(|(row, text)| match row {
                 0 => {
                     let padding = " ".repeat(HEAD_WIDTH + 1 - column.word.head.chars().count());
                     let head = Span::styled(column.word.head, style);
@@ -228,13 +228,14 @@ mod tests {
         assert!(width + COUNT as u16 - 1 <= 80, "{width}");
     }
 
+    /// Returns the lines that explain a column in an area of this size.
+    fn text(width: u16, height: u16) -> Vec<String> {
+        let lines = meaning(4, Rect::new(0, 0, width, height), false);
+        lines.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_large_terminal_explains_every_column_and_a_small_one_the_chosen() {
-        let text = |width, height| {
-            let lines = meaning(4, Rect::new(0, 0, width, height), false);
-            let lines = lines.iter().map(ToString::to_string);
-            lines.collect::<Vec<String>>()
-        };
         let small = text(80, 22);
         assert_eq!(small.len(), 2);
         assert!(small[0].starts_with("RTT (max) ms round-trip time in milliseconds"));

@@ -90,9 +90,12 @@ mod tests {
 
     use super::*;
 
+    fn action(code: KeyCode, modifiers: KeyModifiers) -> Option<KeyAction> {
+        KeyAction::of(&Event::Key(KeyEvent::new(code, modifiers)))
+    }
+
     #[test]
     fn keys_have_their_meaning() {
-        let action = |code, modifiers| KeyAction::of(&Event::Key(KeyEvent::new(code, modifiers)));
         let plain = KeyModifiers::NONE;
         assert_eq!(action(KeyCode::Char('q'), plain), Some(KeyAction::Quit));
         let control = KeyModifiers::CONTROL;

@@ -103,8 +103,10 @@ impl PathManager {
                 .map_err(|error| Refused::NotNow(format!("{error:#}")))?;
         }
         let path = PathId(index as u8);
-        let is_used_up = |caps: &Caps| caps.is_used_up(index);
-        let is_used_up = self.caps.as_ref().is_some_and(is_used_up);
+        let is_used_up = self
+            .caps
+            .as_ref()
+            .is_some_and(|caps| caps.is_used_up(index));
         let entry = &mut self.entries[index];
         if let Some(is_metered) = wanted.is_metered {
             entry.is_metered = is_metered;
@@ -165,9 +167,16 @@ impl PathManager {
 
 /// Returns a change in words.
 fn described(wanted: &Wanted) -> String {
-    let word = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
-    let on = wanted.is_on.map(|is_on| word(is_on, "on", "off"));
-    let metered = { wanted.is_metered }.map(|is| word(is, "metered", "not metered"));
+    let on = wanted
+        .is_on
+        .map(|is_on| if is_on { "on" } else { "off" }.to_owned());
+    let metered = wanted.is_metered.map(|is_metered| {
+        if is_metered {
+            "metered".to_owned()
+        } else {
+            "not metered".to_owned()
+        }
+    });
     let cap = wanted.cap.map(|cap| match cap {
         Some(cap) => format!("cap {cap}"),
         None => "no cap".to_owned(),

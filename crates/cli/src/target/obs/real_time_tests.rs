@@ -2,10 +2,28 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 
-use tungstenite::handshake::server::{Request, Response};
+use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 use super::tests::{CHALLENGE, SALT};
 use super::*;
+
+#[allow(clippy::result_large_err, reason = "the library's")]
+fn accept(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
+    assert_eq!(protocol, "obswebsocket.json");
+    let headers = response.headers_mut();
+    headers.insert("Sec-WebSocket-Protocol", protocol);
+    Ok(response)
+}
+
+fn say(socket: &mut WebSocket<TcpStream>, op: u8, data: Value) {
+    let text = json!({"op": op, "d": data}).to_string();
+    socket.send(Message::text(text)).unwrap();
+}
+
+fn text(data: &Value, name: &str) -> String {
+    data[name].as_str().unwrap().to_owned()
+}
 
 /// Simulation of OBS: its encoder takes the bitrate of the chosen profile.
 #[derive(Default)]
@@ -38,19 +56,7 @@ impl Fake {
         let address = listener.local_addr().unwrap();
         let thread = thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
-            #[allow(clippy::result_large_err, reason = "the library's")]
-            let accept = |request: &Request, mut response: Response| {
-                let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
-                assert_eq!(protocol, "obswebsocket.json");
-                let headers = response.headers_mut();
-                headers.insert("Sec-WebSocket-Protocol", protocol);
-                Ok(response)
-            };
             let mut socket = tungstenite::accept_hdr(stream, accept).unwrap();
-            let say = |socket: &mut WebSocket<TcpStream>, op: u8, data: Value| {
-                let text = json!({"op": op, "d": data}).to_string();
-                socket.send(Message::text(text)).unwrap();
-            };
             let mut hello = json!({"obsWebSocketVersion": "5.1.0", "rpcVersion": 1});
             if self.password.is_some() {
                 hello["authentication"] = json!({"challenge": CHALLENGE, "salt": SALT});
@@ -88,15 +94,14 @@ impl Fake {
     }
 
     fn answer(&mut self, request: &Value, data: &Value) -> Option<Value> {
-        let text = |name: &str| data[name].as_str().unwrap().to_owned();
         match request.as_str().unwrap() {
-            "GetProfileParameter" => match &*text("parameterName") {
+            "GetProfileParameter" => match &*text(data, "parameterName") {
                 "Mode" => Some(json!({"parameterValue": self.mode})),
                 _ => Some(json!({"parameterValue": null, "defaultParameterValue": "160"})),
             },
             "SetProfileParameter" => {
-                assert_eq!(text("parameterName"), "VBitrate");
-                let kbit = text("parameterValue").parse().unwrap();
+                assert_eq!(text(data, "parameterName"), "VBitrate");
+                let kbit = text(data, "parameterValue").parse().unwrap();
                 self.bitrates.insert(self.chosen.clone(), kbit);
                 Some(json!({}))
             }
@@ -106,7 +111,7 @@ impl Fake {
                 Some(json!({"currentProfileName": self.chosen, "profiles": profiles}))
             }
             "SetCurrentProfile" => {
-                let name = text("profileName");
+                let name = text(data, "profileName");
                 let kbit = *self.bitrates.get(&name)?;
                 self.chosen = name;
                 if self.is_streaming {
@@ -174,28 +179,32 @@ fn a_stream_that_does_not_run_needs_no_other_profile() {
     assert_eq!(served.join().unwrap().bitrates["Mine"], 1_744);
 }
 
+/// Returns the error of setting a bitrate.
+fn error(fake: Fake, password: Option<&str>) -> String {
+    let (address, served) = fake.serve();
+    let target = DataRate::from_megabits_per_second(2);
+    let error = obs(address, password).send_bitrate(target).unwrap_err();
+    served.join().unwrap();
+    format!("{error:#}")
+}
+
+fn locked() -> Fake {
+    let mut fake = Fake::with_profiles(&["Mine"]);
+    fake.password = Some("secretword");
+    fake
+}
+
 #[test]
 fn errors_name_the_problem() {
-    let target = DataRate::from_megabits_per_second(2);
-    let error = |fake: Fake, password| {
-        let (address, served) = fake.serve();
-        let error = obs(address, password).send_bitrate(target).unwrap_err();
-        served.join().unwrap();
-        format!("{error:#}")
-    };
     let mut fake = Fake::with_profiles(&["Mine"]);
     fake.mode = "Advanced";
     assert!(error(fake, None).contains("the simple one"));
-    let locked = || {
-        let mut fake = Fake::with_profiles(&["Mine"]);
-        fake.password = Some("secretword");
-        fake
-    };
     assert!(error(locked(), None).contains("?password-file=FILE"));
     assert!(error(locked(), Some("wrong")).contains("does not let us in"));
     let mut fake = Fake::with_profiles(&["Mine", PROFILE]);
     fake.chosen = PROFILE.to_owned();
     assert!(error(fake, None).contains("choose yours"));
+    let target = DataRate::from_megabits_per_second(2);
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let error = obs(nowhere, None).send_bitrate(target).unwrap_err();
     assert!(error.to_string().contains("cannot reach it"), "{error:#}");

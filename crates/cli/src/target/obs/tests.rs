@@ -25,9 +25,10 @@ fn a_name_has_a_password_file_and_a_profile() {
 
 #[test]
 fn video_is_what_audio_and_container_leave() {
-    let kbit = |target| video_kbit(DataRate::from_kilobits_per_second(target), 160);
-    assert_eq!(kbit(2_000), 1_744);
-    assert_eq!(kbit(200), MIN_VIDEO_KBIT);
+    for (target_kbit, expected) in [(2_000, 1_744), (200, MIN_VIDEO_KBIT)] {
+        let target = DataRate::from_kilobits_per_second(target_kbit);
+        assert_eq!(video_kbit(target, 160), expected);
+    }
 }
 
 #[test]
