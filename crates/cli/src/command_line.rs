@@ -54,9 +54,12 @@ pub(crate) fn describe_tcp(address: Option<SocketAddr>) -> String {
 mod tests {
     use super::*;
 
+    fn shown(address: anyhow::Result<SocketAddr>) -> String {
+        address.unwrap().to_string()
+    }
+
     #[test]
     fn a_port_alone_is_one_of_all_addresses_or_of_this_machine() {
-        let shown = |address: anyhow::Result<SocketAddr>| address.unwrap().to_string();
         assert_eq!(shown(listen_addr("25011")), "0.0.0.0:25011");
         assert_eq!(shown(listen_addr("[::]")), "[::]:7000");
         let tcp = tcp_addr(Some("443")).unwrap().unwrap();

@@ -4,7 +4,7 @@
 
 mod reload;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -135,22 +135,27 @@ fn shown(line: &[OsString]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Returns whether a word begins `--config FILE` or is `--config=FILE`.
+fn names_file(word: &OsStr) -> bool {
+    let text = word.to_string_lossy();
+    text == "--config" || text.starts_with("--config=")
+}
+
 /// Returns a command line with the options of the file that it names by --config, if any.
 ///
 /// # Errors
 /// The file cannot be read, or has unknown words.
 pub(crate) fn with_file(words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
-    let names_file = |word: &OsString| {
-        let word = word.to_string_lossy();
-        word == "--config" || word.starts_with("--config=")
-    };
     let command = words
         .get(1)
         .and_then(|word| word.to_str())
         .and_then(|word| COMMANDS.into_iter().find(|known| *known == word));
-    let Some(command) = command.filter(|_| words.iter().any(names_file)) else {
+    let Some(command) = command else {
         return Ok(words);
     };
+    if !words.iter().any(|word| names_file(word)) {
+        return Ok(words);
+    }
     let given = given(&words).unwrap_or_default();
     // The argument does not exist if the line could not be read.
     match given.try_get_one::<PathBuf>("config") {
@@ -245,19 +250,19 @@ impl File {
             _ => bail!("{}: it has no table [{command}]", self.name),
         };
         let parser = crate::Arguments::command();
-        let parser = parser.find_subcommand(command);
         let known: Vec<_> = parser
+            .find_subcommand(command)
             .into_iter()
             .flat_map(clap::Command::get_arguments)
             .filter_map(|argument| Some((word_of(argument)?, argument)))
             .collect();
         let (mut named, mut positional) = (Vec::new(), Vec::new());
         for (word, value) in table {
-            let is_it = |(known, argument): &&(String, &clap::Arg)| {
+            let found = known.iter().find(|(known, argument)| {
                 let aliases = argument.get_all_aliases().unwrap_or_default();
                 known == word || aliases.contains(&word.as_str())
-            };
-            let Some((_, argument)) = known.iter().find(is_it) else {
+            });
+            let Some((_, argument)) = found else {
                 let names = known.iter().map(|(name, _)| name.as_str());
                 bail!(
                     "{}: {command} has no {word:?}: known are {}",
@@ -311,26 +316,31 @@ fn word_of(argument: &clap::Arg) -> Option<String> {
 fn options_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result<Vec<String>> {
     let is_flag = matches!(argument.get_action(), ArgAction::SetTrue);
     let takes_several = matches!(argument.get_action(), ArgAction::Append);
-    let said = |value: &Value| {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            _ => bail!("{word} = {value}: expected a text or a number"),
-        };
-        Ok(if argument.is_positional() {
-            text
-        } else {
-            format!("--{word}={text}")
-        })
-    };
     match value {
         Value::Boolean(true) if is_flag => Ok(vec![format!("--{word}")]),
         Value::Boolean(false) if is_flag => Ok(Vec::new()),
         _ if is_flag => bail!("{word} = {value}: expected true or false"),
-        Value::Array(values) if takes_several => values.iter().map(said).collect(),
+        Value::Array(values) if takes_several => values
+            .iter()
+            .map(|value| option_of(word, argument, value))
+            .collect(),
         Value::Array(_) => bail!("{word} = {value}: it takes one value"),
-        value => Ok(vec![said(value)?]),
+        value => Ok(vec![option_of(word, argument, value)?]),
+    }
+}
+
+/// Returns the word of the command line for one value.
+fn option_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        _ => bail!("{word} = {value}: expected a text or a number"),
+    };
+    if argument.is_positional() {
+        Ok(text)
+    } else {
+        Ok(format!("--{word}={text}"))
     }
 }
 
@@ -342,15 +352,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("anabranch.toml");
         fs::write(&path, text).unwrap();
-        let path = path.to_str().unwrap().to_owned();
-        (folder, path)
+        (folder, path.to_str().unwrap().to_owned())
     }
 
     fn words(line: &[&str]) -> anyhow::Result<String> {
         let line = line.iter().map(OsString::from).collect();
         let words = with_file(line)?;
-        let words = words.iter().map(|word| word.to_str().unwrap());
-        Ok(words.skip(1).collect::<Vec<_>>().join(" "))
+        let texts = words.iter().skip(1).map(|word| word.to_str().unwrap());
+        Ok(texts.collect::<Vec<_>>().join(" "))
     }
 
     const BOTH: &str = r#"
@@ -445,25 +454,26 @@ mod tests {
         );
     }
 
+    /// Returns the error of `config check` for this file and other words.
+    fn check_error(path: &str, besides: &[&str]) -> String {
+        let words = [&["anabranch", "config", "check", path][..], besides].concat();
+        let parsed = crate::Arguments::try_parse_from(words).unwrap();
+        let Command::Config(arguments) = parsed.command else {
+            panic!("another command");
+        };
+        format!("{:#}", run(&arguments).unwrap_err())
+    }
+
     /// Units of systemd give the key on the command line.
     #[test]
     fn check_combines_file_and_command_line() {
         let (_folder, path) = file("[send]\nto = \"127.0.0.1:7000\"\ninput = \"a.ts\"");
-        let check = |besides: &[&str]| {
-            let words = ["anabranch", "config", "check", &path];
-            let words = words.iter().chain(besides);
-            let parsed = crate::Arguments::try_parse_from(words).unwrap();
-            let Command::Config(arguments) = parsed.command else {
-                panic!("another command");
-            };
-            format!("{:#}", run(&arguments).unwrap_err())
-        };
-        let error = check(&[]);
+        let error = check_error(&path, &[]);
         assert!(error.contains("--key"), "{error}");
         // A line that asks for help has no other arguments.
-        let error = check(&["--", "--help"]);
+        let error = check_error(&path, &["--", "--help"]);
         assert!(error.contains("Sends live"), "{error}");
-        let error = check(&["--", "--key", "camera.key"]);
+        let error = check_error(&path, &["--", "--key", "camera.key"]);
         assert!(
             error.contains("--peer") && !error.contains("--key"),
             "{error}"

@@ -214,11 +214,14 @@ fn yes_or_no(text: &str) -> Result<bool, &'static str> {
 
 /// Splits a range, of which one end may be empty. The other program reads the bitrates.
 fn range(text: &str) -> Result<(Option<String>, Option<String>), &'static str> {
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     match text.split_once("..") {
-        Some((min, max)) if min != max => Ok((some(min), some(max))),
+        Some((min, max)) if min != max => Ok((unless_empty(min), unless_empty(max))),
         _ => Err("expected two bitrates, as 500kbit/s..3Mbit/s, or one, as ..3Mbit/s"),
     }
+}
+
+fn unless_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 impl Task {

@@ -128,11 +128,11 @@ mod tests {
             (End::Receiver, [0, 0, 3, 3, 0], None),
             (End::Receiver, [0, 0, 0, 0, 0], Some("no video")),
         ] {
-            let error = delivery(end, counts).check().err();
+            let checked = delivery(end, counts).check();
             match expected {
-                None => assert!(error.is_none(), "{counts:?}"),
+                None => assert!(checked.is_ok(), "{counts:?}"),
                 Some(part) => {
-                    let error = error.unwrap();
+                    let error = checked.unwrap_err();
                     assert!(error.is::<Failure>());
                     assert!(error.to_string().contains(part), "{error}");
                 }

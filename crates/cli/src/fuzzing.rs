@@ -259,23 +259,26 @@ fn check_head(head: &[u8], target: &Target) {
         "{:?}",
         request.path
     );
-    let values = |name: &str| -> Vec<&[u8]> {
-        let fields = request.headers.iter();
-        let its = fields.filter(|field| field.name.eq_ignore_ascii_case(name));
-        its.map(|field| field.value).collect()
-    };
-    assert_eq!(values("connection"), [b"close"]);
-    let hosts = values("host");
+    assert_eq!(values(&request, "connection"), [b"close"]);
+    let hosts = values(&request, "host");
     let [host] = hosts[..] else {
         panic!("{hosts:?}")
     };
     let host = str::from_utf8(host).expect("a host");
     assert!([host.to_owned(), format!("{host}:80")].contains(&target.as_str().to_owned()));
-    let (lengths, codings) = (values("content-length"), values("transfer-encoding"));
+    let lengths = values(&request, "content-length");
+    let codings = values(&request, "transfer-encoding");
     assert!(lengths.len() <= 1 && (lengths.is_empty() || codings.is_empty()));
     for of_this_hop in ["te", "upgrade", "keep-alive", "proxy-authorization"] {
-        assert!(values(of_this_hop).is_empty(), "{of_this_hop}");
+        assert!(values(&request, of_this_hop).is_empty(), "{of_this_hop}");
     }
+}
+
+/// Returns the values of a field of a request.
+fn values<'a>(request: &httparse::Request<'_, 'a>, name: &str) -> Vec<&'a [u8]> {
+    let fields = request.headers.iter();
+    let its = fields.filter(|field| field.name.eq_ignore_ascii_case(name));
+    its.map(|field| field.value).collect()
 }
 
 /// An encoder's datagrams of RTP.
@@ -292,23 +295,28 @@ impl RtpInput {
     pub fn take(&mut self, wait: Duration, datagram: &[u8]) {
         self.now += wait;
         let taken_bytes = &mut self.taken_bytes;
-        let mut take = |payload: &[u8]| {
-            assert!(payload.len().is_multiple_of(PACKET_LEN));
-            assert!(
-                payload
-                    .chunks(PACKET_LEN)
-                    .all(|packet| packet[0] == SYNC_BYTE)
-            );
-            *taken_bytes += payload.len();
-        };
-        self.order.release(self.now, &mut take);
+        self.order.release(self.now, &mut |payload: &[u8]| {
+            *taken_bytes += checked_len(payload);
+        });
         assert!(self.order.releases_at().is_none_or(|at| at > self.now));
         if let Some((number, payload)) = rtp::unpack(datagram) {
             self.given_bytes += payload.len();
-            self.order.push(self.now, number, payload, &mut take);
+            let taken_bytes = &mut self.taken_bytes;
+            self.order
+                .push(self.now, number, payload, &mut |payload: &[u8]| {
+                    *taken_bytes += checked_len(payload);
+                });
         }
         assert!(self.taken_bytes <= self.given_bytes);
     }
+}
+
+/// Returns the length of a payload, which has whole packets of MPEG-TS.
+fn checked_len(payload: &[u8]) -> usize {
+    let (packets, rest) = payload.as_chunks::<PACKET_LEN>();
+    assert!(rest.is_empty());
+    assert!(packets.iter().all(|packet| packet[0] == SYNC_BYTE));
+    payload.len()
 }
 
 /// Reads a file of `--allow-from`, for `serve` or `recv`. It must let each key in once, and errors

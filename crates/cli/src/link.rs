@@ -10,20 +10,24 @@ use crate::usage::usual_folder;
 /// Commands that take a link, with the key files that they make beside their other state.
 const COMMANDS: [(&str, &str); 2] = [("send", "sender.key"), ("proxy", "proxy.key")];
 
+/// Returns the link that a word is, alone or as `--to=LINK`.
+fn link_of(word: &OsString) -> Option<String> {
+    let text = word.to_str()?;
+    let link = text.strip_prefix("--to=").unwrap_or(text);
+    link.starts_with(Link::SCHEME).then(|| link.to_owned())
+}
+
 /// Puts the options of `send` or `proxy` in place of a link among its words.
 ///
 /// # Errors
 /// The link is invalid, or there are two.
 pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let command = words.get(1).map(OsString::as_os_str);
-    let is_it = |(name, _): &&(&str, &str)| command == Some(OsStr::new(name));
-    let Some((_, key_file)) = COMMANDS.iter().find(is_it) else {
+    let named = COMMANDS
+        .iter()
+        .find(|(name, _)| command == Some(OsStr::new(name)));
+    let Some((_, key_file)) = named else {
         return Ok(words);
-    };
-    let link_of = |word: &OsString| {
-        let text = word.to_str()?;
-        let text = text.strip_prefix("--to=").unwrap_or(text);
-        text.starts_with(Link::SCHEME).then(|| text.to_owned())
     };
     let Some(at) = words.iter().position(|word| link_of(word).is_some()) else {
         return Ok(words);
@@ -37,12 +41,11 @@ pub(crate) fn expanded(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>
         words.remove(at - 1);
     }
     let link: Link = text.parse()?;
-    let mut options = vec!["--to".to_owned(), link.to.clone()];
-    options.extend(["--peer".to_owned(), link.key.to_string()]);
+    let mut options: Vec<OsString> = vec!["--to".into(), link.to.clone().into()];
+    options.extend(["--peer".into(), link.key.to_string().into()]);
     if let Some(code) = &link.code {
-        options.push(format!("--code={}", *code.to_text()));
+        options.push(format!("--code={}", *code.to_text()).into());
     }
-    let mut options: Vec<OsString> = options.into_iter().map(OsString::from).collect();
     if !words.iter().any(|word| {
         let word = word.to_string_lossy();
         word == "--key" || word.starts_with("--key=")

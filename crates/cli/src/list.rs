@@ -50,18 +50,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn reasons() -> String {
-    let kind = |reason: SendReason| match reason {
+    SendReason::ALL
+        .into_iter()
+        .map(|reason| format!("{:<24} {}\n", reason.name(), meaning(reason)))
+        .collect()
+}
+
+fn meaning(reason: SendReason) -> &'static str {
+    match reason {
         _ if reason.is_retransmission() => "sent again by the session",
         _ if reason.is_scheduled_copy() => "a copy for which the scheduler asked",
         SendReason::New => "the first time",
         SendReason::Repair => "forward error correction",
         SendReason::Control => "reports and answers",
         _ => "a probe",
-    };
-    SendReason::ALL
-        .into_iter()
-        .map(|reason| format!("{:<24} {}\n", reason.name(), kind(reason)))
-        .collect()
+    }
 }
 
 fn statistics() -> String {

@@ -5,7 +5,7 @@
 
 use core::time::Duration as StdDuration;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::system::is_fifo;
@@ -73,15 +73,12 @@ impl Printed {
     ) -> impl Iterator<Item = String> + use<> {
         let due_at = self.due_at.max(now) + INTERVAL;
         let is_let_in = due_at.saturating_since(now) <= INTERVAL * BURST;
-        let left_out_count = match is_let_in {
-            true => {
-                self.due_at = due_at;
-                core::mem::take(&mut self.left_out_count)
-            }
-            false => {
-                self.left_out_count += 1;
-                0
-            }
+        let left_out_count = if is_let_in {
+            self.due_at = due_at;
+            core::mem::take(&mut self.left_out_count)
+        } else {
+            self.left_out_count += 1;
+            0
         };
         let left_out = (left_out_count > 0)
             .then(|| format!("{left_out_count} messages came too fast and are left out"));
@@ -103,26 +100,32 @@ pub(crate) fn lines(path: PathBuf) -> anyhow::Result<Receiver<String>> {
             .with_context(|| format!("cannot read --messages {}", path.display()))?;
     }
     let thread = std::thread::Builder::new().name("messages".to_owned());
-    let read = move || {
-        if is_stdin {
-            pass_on(std::io::stdin().lock(), &lines);
-        } else {
-            loop {
-                let Ok(file) = std::fs::File::open(&path) else {
-                    return;
-                };
-                let is_pipe = file.metadata().is_ok_and(|metadata| is_fifo(&metadata));
-                let goes_on = pass_on(BufReader::new(file), &lines);
-                if !is_pipe || !goes_on {
-                    return;
-                }
-                std::thread::park_timeout(PIPE_PAUSE);
-            }
-        }
-    };
     // The thread ends with the program: only a writer can wake it.
-    thread.spawn(read).context("cannot start a thread")?;
+    thread
+        .spawn(move || {
+            if is_stdin {
+                pass_on(std::io::stdin().lock(), &lines);
+            } else {
+                pass_on_file(&path, &lines);
+            }
+        })
+        .context("cannot start a thread")?;
     Ok(queue)
+}
+
+/// Passes on the lines of a file to its end, and those of a named pipe for ever.
+fn pass_on_file(path: &Path, lines: &SyncSender<String>) {
+    loop {
+        let Ok(file) = std::fs::File::open(path) else {
+            return;
+        };
+        let is_pipe = file.metadata().is_ok_and(|metadata| is_fifo(&metadata));
+        let goes_on = pass_on(BufReader::new(file), lines);
+        if !is_pipe || !goes_on {
+            return;
+        }
+        std::thread::park_timeout(PIPE_PAUSE);
+    }
 }
 
 /// Sends the lines to the queue. Returns whether its receiver wants more.

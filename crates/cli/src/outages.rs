@@ -57,8 +57,11 @@ impl Outages {
     }
 
     fn record(&mut self, path: usize, name: &str, state: PathState, now: Instant, time: &Zoned) {
-        let is_same = |outage: &&mut Outage| outage.path == path && outage.ended_at.is_none();
-        if let Some(outage) = self.open.iter_mut().find(is_same) {
+        let same = self
+            .open
+            .iter_mut()
+            .find(|outage| outage.path == path && outage.ended_at.is_none());
+        if let Some(outage) = same {
             if state != PathState::Out {
                 outage.ended_at = Some(now);
             }

@@ -62,11 +62,11 @@ impl fmt::Display for Overload {
                 "your encoder sends {encoder:.1} Mbit/s, the links carry {links:.1} Mbit/s: \
                  {given_up_count} of {frame_count} frames were given up in {} s; {}",
                 WINDOW.as_secs_f64(),
-                match self.is_encoder_informed {
-                    true =>
-                        "it is given the target (--target-to) and does not follow: is it the \
-                             right encoder, and can it go as low as --encoder-range says?",
-                    false => "lower its bitrate, or pass the target on to it (--target-to)",
+                if self.is_encoder_informed {
+                    "it is given the target (--target-to) and does not follow: is it the right \
+                     encoder, and can it go as low as --encoder-range says?"
+                } else {
+                    "lower its bitrate, or pass the target on to it (--target-to)"
                 },
             ),
             End::Receiver | End::Tunnel(_) => write!(
@@ -162,11 +162,10 @@ impl OverloadWatch {
         let views = seen.paths.iter().map(|path| path.view);
         let overload = self.record(mark, carried(views.clone()));
         // Packets that are too long for their paths are no lack of bandwidth. The path watch warns.
-        let is_too_small = |view: &PathView| view.is_mtu_too_small;
-        if !in_service(views).all(|view| is_too_small(&view)) {
-            overload
-        } else {
+        if in_service(views).all(|view| view.is_mtu_too_small) {
             None
+        } else {
+            overload
         }
     }
 

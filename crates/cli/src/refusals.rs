@@ -76,32 +76,46 @@ mod tests {
 
     use super::*;
 
+    fn key() -> PublicKey {
+        SecretKey::generate().public_key()
+    }
+
+    /// Returns the line for a sender that is refused after some seconds.
+    fn line(lines: &mut RefusalLines, seconds: u64, refused: &RefusedSender) -> Option<String> {
+        lines.line(Instant::from_secs(seconds), refused, |_| {
+            "another sender has the output".to_owned()
+        })
+    }
+
     #[test]
     fn each_reason_has_a_line_and_floods_have_no_more() {
         let mut lines = RefusalLines::default();
-        let mut line = |seconds, refused_sender: &RefusedSender| {
-            lines.line(Instant::from_secs(seconds), refused_sender, |_| {
-                "another sender has the output".to_owned()
-            })
-        };
-        let key = || SecretKey::generate().public_key();
         let (peer, from) = (key(), "192.0.2.1:7000".parse().unwrap());
-        let refused = |reason| RefusedSender::Refused { peer, reason };
-        let printed = line(1, &refused(Refusal::NoPlace)).unwrap();
+        let reason = Refusal::NoPlace;
+        let without_place = RefusedSender::Refused { peer, reason };
+        let printed = line(&mut lines, 1, &without_place).unwrap();
         assert!(printed.starts_with(&peer.to_string()), "{printed}");
         assert!(
             printed.ends_with("another sender has the output"),
             "{printed}"
         );
-        assert_eq!(line(30, &refused(Refusal::NoPlace)), None);
-        let printed = line(31, &refused(Refusal::NotCarried)).unwrap();
+        assert_eq!(line(&mut lines, 30, &without_place), None);
+        let reason = Refusal::NotCarried;
+        let not_carried = RefusedSender::Refused { peer, reason };
+        let printed = line(&mut lines, 31, &not_carried).unwrap();
         assert!(printed.contains("another kind of session"), "{printed}");
-        let printed = line(31, &RefusedSender::NotAllowed { peer, from }).unwrap();
+        let not_allowed = RefusedSender::NotAllowed { peer, from };
+        let printed = line(&mut lines, 31, &not_allowed).unwrap();
         assert!(printed.contains("192.0.2.1:7000") && printed.contains("--allow"));
         let stranger = RefusedSender::NotAllowed { peer: key(), from };
-        assert_eq!(line(32, &stranger), None, "one line for all strangers");
+        assert_eq!(
+            line(&mut lines, 32, &stranger),
+            None,
+            "one line for all strangers"
+        );
         let version = 9;
-        let printed = line(32, &RefusedSender::OtherVersion { version, from }).unwrap();
+        let other_version = RefusedSender::OtherVersion { version, from };
+        let printed = line(&mut lines, 32, &other_version).unwrap();
         assert!(printed.contains("version 9"), "{printed}");
     }
 }

@@ -42,15 +42,14 @@ impl Slowness {
 
     /// Returns a report on the machine's lateness, if one is due.
     pub(crate) fn due_report(&mut self, now: Instant, lateness: Lateness) -> Option<Report> {
-        let is_over = |at: Option<Instant>, span: Duration| at.is_none_or(|at| now >= at + span);
         if lateness.total < SLOW {
             return None;
         }
-        if is_over(self.counted_at, SECOND) {
+        if self.counted_at.is_none_or(|at| now >= at + SECOND) {
             self.counted_at = Some(now);
             self.second_count += 1;
         }
-        if !is_over(self.reported_at, SILENCE) {
+        if self.reported_at.is_some_and(|at| now < at + SILENCE) {
             return None;
         }
         self.reported_at = Some(now);
@@ -127,10 +126,13 @@ mod tests {
         }
     }
 
+    fn at(tick: u64) -> Instant {
+        Instant::from_millis(50 * tick)
+    }
+
     #[test]
     fn slow_machine_is_reported_at_once_then_rarely() {
         let mut slowness = Slowness::default();
-        let at = |tick: u64| Instant::from_millis(50 * tick);
         let reports: Vec<String> = (0..300)
             .filter_map(|tick| slowness.due_report(at(tick), late(240)))
             .map(|report| report.to_string())

@@ -45,20 +45,14 @@ mod tests {
     fn frames_that_are_too_old_are_reported_once_with_the_first_in_time() {
         let mut stale = StaleFrames::default();
         let mut warnings = Vec::new();
-        let mut hand_over = |age: u64, latency: u64| {
-            warnings.extend(stale.on_frame(Duration::from_millis(age), || {
-                Duration::from_millis(latency)
-            }));
-        };
         // After a stop of 20 s all frames are read together, and the latest ones are not too old.
-        for number in 0..500 {
-            hand_over(20_000 - 40 * number, 500);
-        }
-        for age in [0, 3, 499] {
-            hand_over(age, 500);
-        }
+        let after_stop = (0..500).map(|number| (20_000 - 40 * number, 500));
         // Usual scheduling delays do not count.
-        hand_over(9, 5);
+        let others = [(0, 500), (3, 500), (499, 500), (9, 5)];
+        for (age, latency) in after_stop.chain(others) {
+            let [age, latency] = [age, latency].map(Duration::from_millis);
+            warnings.extend(stale.on_frame(age, || latency));
+        }
         let expected = "this program stood still for 20.0 s: 488 frames of the input were too old \
                         to be sent";
         assert_eq!(warnings, [expected]);

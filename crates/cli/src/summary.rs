@@ -166,8 +166,8 @@ pub(crate) fn loss_share(sent: &PathCounters) -> f64 {
 fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCounts {
     let paths = snapshot.paths.iter().enumerate();
     let since = paths.map(|(index, path)| {
-        let before = earlier.and_then(|earlier| earlier.paths.get(index));
-        let before = before
+        let before = earlier
+            .and_then(|earlier| earlier.paths.get(index))
             .and_then(|before| path.same_path(before))
             .map_or(ReasonCounts::default(), |path| path.counters.reasons);
         path.counters.reasons.since(&before)
@@ -322,8 +322,11 @@ impl Meter {
             let _ = write!(text, ", no receiver for {away}");
         }
         for (index, path) in snapshot.paths.iter().enumerate() {
-            let before = self.last.as_ref().and_then(|last| last.paths.get(index));
-            let before = before.and_then(|before| path.same_path(before));
+            let before = self
+                .last
+                .as_ref()
+                .and_then(|last| last.paths.get(index))
+                .and_then(|before| path.same_path(before));
             let bytes = bytes_of(end, path) - before.map_or(0, |before| bytes_of(end, before));
             let rate = DataRate::from_bytes_per(bytes, at_least_a_millisecond(span));
             let name = path_name(names, index, path);
@@ -388,24 +391,27 @@ mod tests {
         assert!(shown.contains("2.5 MB of media, 2 Mbit/s"), "{shown}");
     }
 
+    /// Returns a snapshot with one path, which has sent some bytes.
+    fn snapshot_of(succession: u64, bytes: u64) -> Snapshot {
+        let mut path = PathSnapshot {
+            succession,
+            ..PathSnapshot::default()
+        };
+        path.counters.reasons.add(SendReason::New, bytes);
+        path.counters.sent_bytes = bytes;
+        Snapshot {
+            at: Instant::from_secs(succession),
+            paths: vec![path],
+            ..Snapshot::default()
+        }
+    }
+
     #[test]
     fn a_report_counts_a_path_that_took_the_number_of_another_from_zero() {
-        let seen = |succession, bytes| {
-            let mut path = PathSnapshot {
-                succession,
-                ..PathSnapshot::default()
-            };
-            path.counters.reasons.add(SendReason::New, bytes);
-            path.counters.sent_bytes = bytes;
-            Snapshot {
-                at: Instant::from_secs(succession),
-                paths: vec![path],
-                ..Snapshot::default()
-            }
-        };
         let mut meter = Meter::new(None, Instant::ZERO);
-        meter.line(End::Sender, seen(0, 1_000_000), &[]);
-        let line = meter.line(End::Sender, seen(1, 125_000), &["enx1".to_owned()]);
+        meter.line(End::Sender, snapshot_of(0, 1_000_000), &[]);
+        let names = ["enx1".to_owned()];
+        let line = meter.line(End::Sender, snapshot_of(1, 125_000), &names);
         assert!(line.contains("enx1 1.00 Mbit/s"), "{line}");
     }
 

@@ -97,17 +97,13 @@ impl Reload {
                 None => self.present.remove(id),
             };
         }
-        let list = |all: &[(String, String)]| {
-            let names: Vec<&str> = all.iter().map(|(_, name)| &**name).collect();
-            names.join(", ")
-        };
         let file = self.file.as_deref().unwrap_or_default();
         let mut text = match changed.as_slice() {
             [] => format!("{file} is read again; no option is new"),
-            changed => format!("{file} is read again; new: {}", list(changed)),
+            changed => format!("{file} is read again; new: {}", listed(changed)),
         };
         if !others.is_empty() {
-            text += &format!("; only a restart changes: {}", list(&others));
+            text += &format!("; only a restart changes: {}", listed(&others));
         }
         text
     }
@@ -128,12 +124,19 @@ fn matches(words: &[OsString]) -> anyhow::Result<ArgMatches> {
     parsed.map_err(|error| anyhow!("{}", gist(&error)))
 }
 
+/// Returns the names of arguments, with commas between them.
+fn listed(arguments: &[(String, String)]) -> String {
+    let names: Vec<&str> = arguments.iter().map(|(_, name)| &**name).collect();
+    names.join(", ")
+}
+
 /// Returns identifiers and names of a command's arguments.
 fn names(command: &str) -> Vec<(String, String)> {
     let parser = crate::Arguments::command();
-    let parser = parser.find_subcommand(command).into_iter();
-    let arguments = parser.flat_map(clap::Command::get_arguments);
-    arguments
+    parser
+        .find_subcommand(command)
+        .into_iter()
+        .flat_map(clap::Command::get_arguments)
         .filter_map(|argument| {
             let name = super::word_of(argument)?;
             Some((argument.get_id().to_string(), name))
@@ -145,8 +148,9 @@ fn given(matches: &ArgMatches) -> Given {
     let Some((command, given)) = matches.subcommand() else {
         return Given::new();
     };
-    let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
-    let named = names(command).into_iter().filter(|(id, _)| is_given(id));
+    let named = names(command)
+        .into_iter()
+        .filter(|(id, _)| given.value_source(id) == Some(ValueSource::CommandLine));
     let values = named.map(|(id, _)| {
         let values = given
             .get_raw(&id)
@@ -171,8 +175,7 @@ mod tests {
     fn reload_lists_changes_and_pending_restarts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("anabranch.toml");
-        let write = |text: &str| fs::write(&path, text).unwrap();
-        write(BEFORE);
+        fs::write(&path, BEFORE).unwrap();
         let file = path.to_str().unwrap();
         let words = ["anabranch", "recv", "--config", file, "--timeout", "9 s"]
             .map(OsString::from)
@@ -185,7 +188,7 @@ mod tests {
             .replace("a.ts", "b.ts")
             .replace(":7000", ":7001")
             .replace("keep-listening = true\n", "timeout = \"3 s\"\n");
-        write(&after);
+        fs::write(&path, after).unwrap();
         let reread = reload.reread().unwrap();
         assert!(reread.has_changed("outputs") && !reread.has_changed("allow"));
         let text = reload.adopt(reread, &live);
@@ -200,7 +203,7 @@ mod tests {
             ("[recv]\nlisten = 7", "<OUTPUT>"),
             ("x = [", "anabranch.toml"),
         ] {
-            write(wrong);
+            fs::write(&path, wrong).unwrap();
             let error = format!("{:#}", reload.reread().unwrap_err());
             assert!(error.contains(part), "{error}");
         }

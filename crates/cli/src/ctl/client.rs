@@ -104,20 +104,21 @@ impl Client {
     }
 
     fn ask(&self, request: Builder, body: Vec<u8>) -> anyhow::Result<Answer> {
-        let address = self.address;
-        let lost = |reason: &str| {
-            Failure::PeerLost(format!(
-                "nothing answers at {address} ({reason}): does the other program run with \
-                 --dashboard and --control-token, and is --at its address?"
-            ))
-        };
         self.runtime.block_on(async {
             match tokio::time::timeout(PATIENCE, self.request(request, body)).await {
                 Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(error)) => Err(lost(&error.to_string()).into()),
-                Err(_) => Err(lost("it took 20 s").into()),
+                Ok(Err(error)) => Err(self.lost(&error.to_string()).into()),
+                Err(_) => Err(self.lost("it took 20 s").into()),
             }
         })
+    }
+
+    fn lost(&self, reason: &str) -> Failure {
+        Failure::PeerLost(format!(
+            "nothing answers at {} ({reason}): does the other program run with --dashboard and \
+             --control-token, and is --at its address?",
+            self.address
+        ))
     }
 
     async fn request(&self, request: Builder, body: Vec<u8>) -> anyhow::Result<Answer> {
@@ -132,9 +133,9 @@ impl Client {
             .body(Full::new(Bytes::from(body)))?;
         let answer = sender.send_request(request).await?;
         let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
+        let collected = Limited::new(answer.into_body(), MAX_BYTES).collect().await;
         connection.abort();
-        let body = body
+        let body = collected
             .map_err(|error| anyhow!("its answer broke off: {error}"))?
             .to_bytes();
         Ok(Answer { status, body })
