@@ -57,7 +57,7 @@ struct Cost {
 impl Running {
     fn start(program: &Path, arguments: &[&str]) -> io::Result<Running> {
         let mut command = Command::new(program);
-        let command = command.args(arguments).stdout(Stdio::null());
+        command.args(arguments).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn()?;
         let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let lines = BufReader::new(stderr);
@@ -145,8 +145,8 @@ fn make_key(program: &Path, file: &Path) -> io::Result<String> {
 
 /// Runs a session and returns the cost per second at its sender and receiver.
 fn measure(program: &Path, folder: &Path, seconds: u64, viewers: usize) -> io::Result<[Cost; 2]> {
-    let path = |name: &str| folder.join(name).display().to_string();
-    let [camera, studio] = ["camera.key", "studio.key"].map(path);
+    let [camera, studio, out, film] = ["camera.key", "studio.key", "out.ts", "film.ts"]
+        .map(|name| folder.join(name).display().to_string());
     let camera_public = make_key(program, Path::new(&camera))?;
     let studio_public = make_key(program, Path::new(&studio))?;
     let dashboard: &[&str] = match viewers {
@@ -155,7 +155,6 @@ fn measure(program: &Path, folder: &Path, seconds: u64, viewers: usize) -> io::R
     };
     let listen = "127.0.0.1:0";
     let fixed = ["recv", "--listen", listen, "--key", &studio, "--allow"];
-    let out = path("out.ts");
     let options = [&fixed[..], &[&camera_public], dashboard, &[&out]].concat();
     let mut recv = Running::start(program, &options)?;
     let mut addresses = Vec::new();
@@ -163,7 +162,6 @@ fn measure(program: &Path, folder: &Path, seconds: u64, viewers: usize) -> io::R
         addresses.push(recv.dashboard()?);
     }
     let to = recv.word_after("listening at ")?;
-    let film = path("film.ts");
     let fixed = ["send", "--to", &to, "--key", &camera, "--peer"];
     let options = [&fixed[..], &[&studio_public], dashboard, &[&film]].concat();
     let mut send = Running::start(program, &options)?;
@@ -180,11 +178,10 @@ fn measure(program: &Path, folder: &Path, seconds: u64, viewers: usize) -> io::R
     let before = [send.cost()?, recv.cost()?];
     std::thread::park_timeout(Duration::from_secs(seconds));
     let after = [send.cost()?, recv.cost()?];
-    let per_second = |index: usize| Cost {
-        all: (after[index].all - before[index].all) / seconds as f64,
-        observation: (after[index].observation - before[index].observation) / seconds as f64,
-    };
-    Ok([per_second(0), per_second(1)])
+    Ok([0, 1].map(|end| Cost {
+        all: (after[end].all - before[end].all) / seconds as f64,
+        observation: (after[end].observation - before[end].observation) / seconds as f64,
+    }))
 }
 
 fn main() -> io::Result<()> {
@@ -192,8 +189,8 @@ fn main() -> io::Result<()> {
         .nth(1)
         .and_then(|text| text.parse().ok())
         .unwrap_or(20);
-    let beside = std::env::current_exe()?;
-    let beside = beside.ancestors().nth(2).unwrap_or(Path::new("."));
+    let this = std::env::current_exe()?;
+    let beside = this.ancestors().nth(2).unwrap_or(Path::new("."));
     let program = std::env::var_os("ANABRANCH")
         .map(PathBuf::from)
         .unwrap_or_else(|| beside.join("anabranch"));
@@ -205,7 +202,6 @@ fn main() -> io::Result<()> {
     std::fs::remove_dir_all(&folder)?;
     let [before, watched, after] = runs;
     let (before, watched, after) = (before?, watched?, after?);
-    let percent = |share: f64| share * 100.0;
     let mut is_cheap = true;
     for (index, end) in ["sender", "receiver"].into_iter().enumerate() {
         let share = watched[index].observation;
@@ -213,11 +209,11 @@ fn main() -> io::Result<()> {
         println!(
             "{end} of 6 Mbit/s: {:.2} and {:.2} % of a core alone, {:.2} % with {VIEWERS} viewers \
              of its dashboard; of these its threads take {:.2} % (at most {:.0} %)",
-            percent(before[index].all),
-            percent(after[index].all),
-            percent(watched[index].all),
-            percent(share),
-            percent(MAX_SHARE),
+            before[index].all * 100.0,
+            after[index].all * 100.0,
+            watched[index].all * 100.0,
+            share * 100.0,
+            MAX_SHARE * 100.0,
         );
     }
     if is_cheap {

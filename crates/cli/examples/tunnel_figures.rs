@@ -39,8 +39,8 @@ impl Running {
     fn cpu_seconds(&self) -> io::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-        let ticks = fields.split_whitespace().skip(11).take(2);
-        let ticks = ticks.filter_map(|ticks| ticks.parse::<f64>().ok());
+        let both = fields.split_whitespace().skip(11).take(2);
+        let ticks = both.filter_map(|ticks| ticks.parse::<f64>().ok());
         Ok(ticks.sum::<f64>() / TICKS_PER_SECOND)
     }
 }
@@ -145,10 +145,9 @@ fn run(program: &Path, path_count: u8, gigabits: f64) -> io::Result<()> {
         }
         std::thread::park_timeout(PAUSE);
     }
-    let costs = || Ok::<_, io::Error>([serving.cpu_seconds()?, proxying.cpu_seconds()?]);
-    let before = costs()?;
+    let before = [serving.cpu_seconds()?, proxying.cpu_seconds()?];
     download(local, (gigabits * 1e9 / 8.0) as u64)?;
-    let after = costs()?;
+    let after = [serving.cpu_seconds()?, proxying.cpu_seconds()?];
     let [serve, proxy] = [0, 1].map(|end| (after[end] - before[end]) / gigabits);
     let both = serve + proxy;
     println!("{path_count} paths: serve {serve:.2}, proxy {proxy:.2}, both {both:.2}");

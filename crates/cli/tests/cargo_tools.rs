@@ -30,9 +30,12 @@ fn run(installed: &str, tools: &[&str]) -> Output {
         .unwrap()
 }
 
+fn said(installed: &str, tools: &[&str]) -> String {
+    String::from_utf8(run(installed, tools).stdout).unwrap()
+}
+
 #[test]
 fn a_missing_or_other_version_is_installed_and_no_present_one() {
-    let said = |installed, tools| String::from_utf8(run(installed, tools).stdout).unwrap();
     let fuzz = "install cargo-fuzz --locked --version 0.13.2\n";
     assert_eq!(said("", &["cargo-fuzz"]), fuzz);
     assert_eq!(said("0.13.20", &["cargo-fuzz"]), fuzz);

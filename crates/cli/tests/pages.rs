@@ -11,6 +11,12 @@ const TWO_NETWORKS: &str = include_str!("../../../docs/tutorial/two-networks.md"
 const SIMULATE: &str = include_str!("../../../docs/tutorial/simulate.md");
 const SCHEDULER: &str = include_str!("../../../docs/tutorial/scheduler.md");
 
+/// Returns the word that follows an option.
+fn after<'a>(words: &[&'a str], option: &str) -> Option<&'a str> {
+    let at = words.iter().position(|word| *word == option)?;
+    words.get(at + 1).copied()
+}
+
 #[test]
 fn installations_name_packages_and_features_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -21,19 +27,18 @@ fn installations_name_packages_and_features_that_exist() {
             shell.flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>())
         {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let after = |option| {
-                let at = words.iter().position(|word| *word == option)?;
-                words.get(at + 1).copied()
-            };
-            let Some(path) = after("--path").filter(|_| words[0] == "cargo") else {
+            let Some(path) = after(&words, "--path") else {
                 continue;
             };
+            if words[0] != "cargo" {
+                continue;
+            }
             let path = path.trim_start_matches("../anabranch/");
             let manifest: toml::Table = std::fs::read_to_string(root.join(path).join("Cargo.toml"))
                 .unwrap()
                 .parse()
                 .unwrap();
-            for feature in after("--features").unwrap_or_default().split(',') {
+            for feature in after(&words, "--features").unwrap_or_default().split(',') {
                 let features = manifest.get("features").and_then(|table| table.as_table());
                 let exists = features.is_some_and(|features| features.contains_key(feature));
                 assert!(feature.is_empty() || exists, "{line}: {feature}");

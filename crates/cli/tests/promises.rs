@@ -48,26 +48,34 @@ fn tests_in(cell: &str) -> Vec<&str> {
 fn files(crate_name: &str, modules: &[&str]) -> Vec<PathBuf> {
     let root = workspace().join("crates").join(crate_name);
     let path = modules.join("/");
-    let file = |folder: &str, path: &str| root.join(folder).join(format!("{path}.rs"));
-    let mut files = vec![file("src", &path), file("tests", &path)];
+    let folders = ["src", "tests"].map(|folder| root.join(folder));
+    let mut files: Vec<PathBuf> = folders
+        .iter()
+        .map(|folder| folder.join(format!("{path}.rs")))
+        .collect();
     for tests in ["/tests", "/real_time_tests"] {
         if let Some(outer) = path.strip_suffix(tests) {
-            files.push(file("src", outer));
+            files.push(folders[0].join(format!("{outer}.rs")));
         }
     }
     files
+}
+
+/// Returns whether a line begins the function of this name.
+fn is_function(line: &str, name: &str) -> bool {
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    let rest = line.strip_prefix("fn ").and_then(|l| l.strip_prefix(name));
+    rest.is_some_and(|rest| rest.starts_with('('))
 }
 
 /// Returns the attributes of the test of this name; `None` if the file has no such test.
 fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let is_it = |line: &str| {
-        let line = line.strip_prefix("async ").unwrap_or(line);
-        let rest = line.strip_prefix("fn ").and_then(|l| l.strip_prefix(name));
-        rest.is_some_and(|rest| rest.starts_with('('))
-    };
-    let places = lines.iter().enumerate().filter(|(_, line)| is_it(line));
+    let places = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_function(line, name));
     places.into_iter().find_map(|(at, _)| {
         let above = lines[..at]
             .iter()
@@ -137,11 +145,12 @@ fn every_promise_of_ours_names_tests_that_exist_and_run() {
 fn only_tests_are_found() {
     let this = Path::new(file!()).file_stem().unwrap().to_str().unwrap();
     let files = files("cli", &[this]);
-    let has = |name| {
-        files
-            .iter()
-            .any(|file| test_attributes(file, name).is_some())
-    };
-    assert!(has("only_tests_are_found"));
-    assert!(!has("workspace") && !has("only_tests"));
+    for (name, is_test) in [
+        ("only_tests_are_found", true),
+        ("workspace", false),
+        ("only_tests", false),
+    ] {
+        let mut found = files.iter().filter_map(|file| test_attributes(file, name));
+        assert_eq!(found.next().is_some(), is_test, "{name}");
+    }
 }

@@ -123,17 +123,33 @@ fn prose(path: &Path, text: &str) -> Vec<(usize, String)> {
 
 /// Whether a line begins a doc comment with a word that no function or thing is described by.
 fn begins_badly(line: &str, before: Option<&str>) -> bool {
-    let doc = |line: &str| {
-        let line = line.trim_start();
-        ["///", "//!"]
-            .iter()
-            .find_map(|sign| line.strip_prefix(sign))
-            .map(|text| text.trim().to_owned())
-    };
-    let is_first = before.and_then(doc).is_none_or(|text| text.is_empty());
-    let first = doc(line).unwrap_or_default();
-    let first = first.split_whitespace().next().unwrap_or_default();
+    let is_first = before.and_then(doc).is_none_or(str::is_empty);
+    let text = doc(line).unwrap_or_default();
+    let first = text.split_whitespace().next().unwrap_or_default();
     is_first && FIRST_WORDS.contains(&first)
+}
+
+/// Returns the text of a doc comment's line.
+fn doc(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    ["///", "//!"]
+        .iter()
+        .find_map(|sign| line.strip_prefix(sign))
+        .map(str::trim)
+}
+
+/// Returns the parts of a list, with their findings and their beginnings.
+fn counts(text: &str) -> Vec<(String, u64, u64)> {
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        (
+            words[0].to_owned(),
+            words[1].parse().unwrap(),
+            words[2].parse().unwrap(),
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -171,18 +187,6 @@ fn wording_only_becomes_plainer() {
         }
         found.push_str(&format!("{part} {findings} {beginnings}\n"));
     }
-    let counts = |text: &str| -> Vec<(String, u64, u64)> {
-        let rows = text.lines().filter(|line| !line.starts_with('#'));
-        rows.map(|line| {
-            let words: Vec<&str> = line.split(' ').collect();
-            (
-                words[0].to_owned(),
-                words[1].parse().unwrap(),
-                words[2].parse().unwrap(),
-            )
-        })
-        .collect()
-    };
     for (limit, now) in counts(LIMITS).into_iter().zip(counts(&found)) {
         assert_eq!(limit.0, now.0, "prose.txt becomes:\n{found}");
         let is_above = now.1 > limit.1 || now.2 > limit.2;

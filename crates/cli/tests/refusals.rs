@@ -88,8 +88,8 @@ fn a_reader_that_goes_away_is_no_error() {
 fn no_key_is_said_that_is_given_in_the_wrong_place() {
     let bed = Bed::new();
     let key = bed.text("sender.key");
-    let secret = std::fs::read_to_string(bed.path("receiver.key")).unwrap();
-    let secret = secret.trim();
+    let secret_file = std::fs::read_to_string(bed.path("receiver.key")).unwrap();
+    let secret = secret_file.trim();
     let bare = &secret["absec_".len()..];
     let to = ["send", "--to", "127.0.0.1:9"];
     let public: &str = &bed.receiver_public;
@@ -501,28 +501,34 @@ fn tunnel_errors_name_the_remedy() {
     }
 }
 
+/// Runs a command that fails, and returns its error output.
+fn complaint(bed: &Bed, words: &[&str]) -> String {
+    let output = anabranch()
+        .env("XDG_STATE_HOME", bed.path("camera"))
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn mistakes_with_links_and_keys_are_explained_without_the_code() {
     let bed = Bed::new();
-    let said = |words: &[&str]| {
-        let output = anabranch()
-            .env("XDG_STATE_HOME", bed.path("camera"))
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(!output.status.success());
-        String::from_utf8(output.stderr).unwrap()
-    };
     let code = "AAAAAAAAAAAAAAAAAAAAAA";
     let key = &bed.receiver_public;
     let link = format!("anabranch://127.0.0.1:9?key={key}&code={code}");
-    let cut = said(&["send", "film.ts", "anabranch://127.0.0.1:9?key=abpub_x"]);
+    let cut = complaint(
+        &bed,
+        &["send", "film.ts", "anabranch://127.0.0.1:9?key=abpub_x"],
+    );
     assert!(cut.contains("copied whole"), "{cut}");
-    let unquoted = said(&["send", "film.ts", "anabranch://127.0.0.1:9"]);
+    let unquoted = complaint(&bed, &["send", "film.ts", "anabranch://127.0.0.1:9"]);
     assert!(unquoted.contains("needs quotes"), "{unquoted}");
-    let output = said(&["recv", "--pair", &link]);
+    let output = complaint(&bed, &["recv", "--pair", &link]);
     assert!(!output.contains(code), "{output}");
-    let proxy = said(&["proxy", &link, "--to", &link, "--listen", "127.0.0.1:0"]);
+    let twice = ["proxy", &link, "--to", &link, "--listen", "127.0.0.1:0"];
+    let proxy = complaint(&bed, &twice);
     assert!(
         proxy.contains("two links") && !proxy.contains(code),
         "{proxy}"
@@ -537,7 +543,7 @@ fn mistakes_with_links_and_keys_are_explained_without_the_code() {
         &bed.sender_public,
         "-",
     ];
-    let own = said(&own);
+    let own = complaint(&bed, &own);
     assert!(own.contains("is this machine's own key"), "{own}");
     let own = [
         "recv",
@@ -549,9 +555,9 @@ fn mistakes_with_links_and_keys_are_explained_without_the_code() {
         key,
         &bed.text("x.ts"),
     ];
-    let own = said(&own);
+    let own = complaint(&bed, &own);
     assert!(own.contains("is this receiver's own key"), "{own}");
-    let stdout = said(&["recv", "--pair", "-"]);
+    let stdout = complaint(&bed, &["recv", "--pair", "-"]);
     assert!(
         stdout.contains("standard output, which carries the video"),
         "{stdout}"

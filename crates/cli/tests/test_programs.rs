@@ -79,7 +79,6 @@ fn each_crate_has_one_program_of_tests() {
 #[test]
 fn each_file_of_tests_is_a_module() {
     let sources: Vec<(String, String)> = sources().collect();
-    let text_of = |path: String| sources.iter().find(|(known, _)| *known == path);
     for (path, _) in &sources {
         let path = Path::new(path);
         let (name, folder) = (path.file_stem().expect("a name"), path.parent());
@@ -92,7 +91,8 @@ fn each_file_of_tests_is_a_module() {
         let declaration = format!("mod {};", name.to_str().expect("UTF-8"));
         let is_module = parents
             .iter()
-            .filter_map(|parent| text_of(format!("{folder}{parent}")))
+            .map(|parent| format!("{folder}{parent}"))
+            .filter_map(|path| sources.iter().find(|(known, _)| *known == path))
             .any(|(_, text)| text.contains(&declaration));
         assert!(is_module, "{} is in no program", path.display());
     }

@@ -191,14 +191,14 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
             for (line, number) in code.zip(1..) {
                 // Keys and cookies must come from the system's randomness. Threads that move a
                 // simulation's flows do not change its results.
-                let is_exempt = |token| match token {
-                    "rand::" => name == "secure" && line.contains("ring::rand::"),
-                    "std::thread" => path == "crates/sim/src/world/threads.rs",
-                    _ => false,
-                };
                 for (token, reason) in forbidden {
+                    let is_exempt = match token {
+                        "rand::" => name == "secure" && line.contains("ring::rand::"),
+                        "std::thread" => path == "crates/sim/src/world/threads.rs",
+                        _ => false,
+                    };
                     assert!(
-                        !line.contains(token) || is_exempt(token),
+                        !line.contains(token) || is_exempt,
                         "{path}, code line {number}: {token}: {reason}"
                     );
                 }
@@ -309,6 +309,10 @@ fn files_of_the_core_have_no_arrows_up() {
     );
 }
 
+fn is_in(module: &str, top: &str) -> bool {
+    module.split("::").next() == Some(top)
+}
+
 #[test]
 fn arrows_inside_the_core_that_must_never_be() {
     let core = crate_of("core");
@@ -325,7 +329,6 @@ fn arrows_inside_the_core_that_must_never_be() {
             let is_known = core.top_modules().contains(*module);
             assert!(is_known, "the core has no module {module}: was it renamed?");
         }
-        let is_in = |module: &str, top: &str| module.split("::").next() == Some(top);
         for (from, to) in arrows.iter().filter(|(from, _)| is_in(from, user)) {
             for used in to {
                 let is_forbidden = forbidden.iter().any(|top| is_in(used, top));
@@ -360,8 +363,8 @@ const MAX_CODE_LINES_OF_CORE: usize = 15_941;
 
 #[test]
 fn the_core_is_small() {
-    let sources = files_of_crate("core");
-    let sources = sources.iter().map(|(path, text)| (path.clone(), text));
+    let files = files_of_crate("core");
+    let sources = files.iter().map(|(path, text)| (path.clone(), text));
     let lines = code_lines(&sources.collect::<Vec<_>>());
     println!("lines of code of the core, without tests: {lines}");
     assert!(lines > 10_000, "{lines}: are the files read?");
@@ -473,14 +476,20 @@ fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
     assert!(!built_from(&["--no-default-features"]).contains("ratatui"));
 }
 
+fn package(manifest: &toml::Table) -> &toml::Table {
+    manifest["package"].as_table().unwrap()
+}
+
+fn is_published(manifest: &toml::Table) -> bool {
+    !package(manifest).contains_key("publish")
+}
+
 #[test]
 fn published_crates_are_described_and_need_only_published_ones() {
     let manifests: Vec<(String, toml::Table)> = files("crates", "Cargo.toml")
         .into_iter()
         .map(|(path, text)| (path, text.parse().unwrap()))
         .collect();
-    let package = |manifest: &toml::Table| manifest["package"].as_table().unwrap().clone();
-    let is_published = |manifest: &toml::Table| !package(manifest).contains_key("publish");
     let published: BTreeSet<String> = manifests
         .iter()
         .filter(|(_, manifest)| is_published(manifest))

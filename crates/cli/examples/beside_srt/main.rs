@@ -159,6 +159,13 @@ fn print_costs(transports: &[Transport], rates: &[u64], length: Duration) -> std
     Ok(())
 }
 
+fn encrypted_srt(latency: u32) -> Transport {
+    Transport::Srt {
+        latency,
+        is_encrypted: true,
+    }
+}
+
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let what = arguments.first().map_or("all", String::as_str);
@@ -184,30 +191,39 @@ fn main() -> std::io::Result<()> {
             )
         })
         .unwrap_or_default();
-    let ours = |has_least_latency, propagation| Transport::Anabranch {
-        program: program.clone(),
-        folder: folder.clone(),
-        has_least_latency,
-        propagation,
-    };
     let has_srt = is_srt_installed();
     if !has_srt {
         println!("srt-live-transmit is not installed (Debian: srt-tools): ours alone");
     }
-    let beside = |ours, latency| {
-        let srt = has_srt.then_some(Transport::Srt {
-            latency,
-            is_encrypted: true,
-        });
-        [Some(ours), srt].into_iter().flatten().collect::<Vec<_>>()
-    };
     if what != "cpu" {
-        let mut transports = beside(ours(true, None), LEAST_SRT_LATENCY);
-        transports.push(ours(true, Some(PROPAGATION)));
+        let mut transports = vec![Transport::Anabranch {
+            program: program.clone(),
+            folder: folder.clone(),
+            has_least_latency: true,
+            propagation: None,
+        }];
+        if has_srt {
+            transports.push(encrypted_srt(LEAST_SRT_LATENCY));
+        }
+        transports.push(Transport::Anabranch {
+            program: program.clone(),
+            folder: folder.clone(),
+            has_least_latency: true,
+            propagation: Some(PROPAGATION),
+        });
         print_latencies(&transports, length)?;
     }
     if what != "latency" {
-        print_costs(&beside(ours(false, None), SRT_LATENCY), &rates, length)?;
+        let mut transports = vec![Transport::Anabranch {
+            program,
+            folder: folder.clone(),
+            has_least_latency: false,
+            propagation: None,
+        }];
+        if has_srt {
+            transports.push(encrypted_srt(SRT_LATENCY));
+        }
+        print_costs(&transports, &rates, length)?;
     }
     std::fs::remove_dir_all(folder)
 }

@@ -126,8 +126,9 @@ impl Crate {
                 return (depth < MAX_DEPTH).then(|| self.definition(module, &path, depth + 1))?;
             }
         };
-        let holds = |length: &usize| self.sources.contains_key(&full[..*length]);
-        let length = (0..=full.len()).rev().find(holds)?;
+        let length = (0..=full.len())
+            .rev()
+            .find(|length| self.sources.contains_key(&full[..*length]))?;
         let (defining, item) = (full[..length].to_vec(), &full[length..]);
         let exported = item
             .first()
@@ -161,23 +162,30 @@ impl Source {
         source
     }
 
+    fn bind(&mut self, name: &syn::Ident, path: Vec<String>, is_export: bool) {
+        if is_export {
+            self.exports.insert(name.to_string());
+        }
+        self.imports.insert(name.to_string(), path);
+    }
+
     fn import(&mut self, tree: &syn::UseTree, before: &[String], is_export: bool) {
-        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
-        let mut bind = |name: &syn::Ident, path: Vec<String>| {
-            if is_export {
-                self.exports.insert(name.to_string());
-            }
-            self.imports.insert(name.to_string(), path);
-        };
         match tree {
-            syn::UseTree::Path(path) => self.import(&path.tree, &with(&path.ident), is_export),
+            syn::UseTree::Path(path) => {
+                self.import(&path.tree, &extended(before, &path.ident), is_export);
+            }
             syn::UseTree::Name(name) if name.ident == "self" => {
                 if let Some(name) = before.last().cloned() {
                     self.imports.insert(name, before.to_vec());
                 }
             }
-            syn::UseTree::Name(name) => bind(&name.ident, with(&name.ident)),
-            syn::UseTree::Rename(renamed) => bind(&renamed.rename, with(&renamed.ident)),
+            syn::UseTree::Name(name) => {
+                self.bind(&name.ident, extended(before, &name.ident), is_export);
+            }
+            syn::UseTree::Rename(renamed) => {
+                let path = extended(before, &renamed.ident);
+                self.bind(&renamed.rename, path, is_export);
+            }
             syn::UseTree::Glob(_) => self.globs.push(before.to_vec()),
             syn::UseTree::Group(group) => {
                 for tree in &group.items {
@@ -272,8 +280,8 @@ impl Visit<'_> for Source {
     fn visit_macro(&mut self, call: &syn::Macro) {
         // Arguments of a macro are mere tokens.
         let tokens = call.tokens.to_string().replace(" :: ", "::");
-        let is_of_path = |letter: char| letter.is_alphanumeric() || ['_', ':'].contains(&letter);
-        for path in tokens.split(|letter| !is_of_path(letter)) {
+        for path in tokens.split(|letter: char| !letter.is_alphanumeric() && !"_:".contains(letter))
+        {
             let segments = path.split("::").map(str::to_owned);
             self.paths.push(segments.collect());
         }
@@ -315,18 +323,25 @@ fn reachable<'a>(arrows: &'a Arrows, from: &String) -> BTreeSet<&'a String> {
     reached
 }
 
+/// Returns the path of a name in a module.
+fn extended(module: &[String], name: &syn::Ident) -> Vec<String> {
+    [module, &[name.to_string()]].concat()
+}
+
+/// Returns the number of a module's layer.
+fn layer(module: &str, layers: &[&str]) -> Option<usize> {
+    let top = module.split("::").next();
+    layers.iter().position(|layer| Some(*layer) == top)
+}
+
 /// Returns the arrows from a module to one that is above it, `layers` having each below those that
 /// may use it.
 pub fn arrows_up(arrows: &Arrows, layers: &[&str]) -> Vec<(String, String)> {
-    let layer = |module: &String| {
-        let top = module.split("::").next();
-        layers.iter().position(|layer| Some(*layer) == top)
-    };
     let pairs = arrows
         .iter()
         .flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
     let up = pairs
-        .filter(|(from, to)| layer(from) < layer(to))
+        .filter(|(from, to)| layer(from, layers) < layer(to, layers))
         .map(|(from, to)| (from.clone(), to.clone()));
     up.collect()
 }

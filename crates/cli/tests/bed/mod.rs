@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
@@ -73,6 +73,17 @@ impl Bed {
 
     pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Puts a file in the place of another one, in one step. It says to be changed some seconds
+    /// after 1970.
+    pub fn replace(&self, name: &str, text: &str, changed_s: u64) {
+        let next = self.path("next");
+        std::fs::write(&next, text).unwrap();
+        let file = std::fs::File::options().append(true).open(&next).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(changed_s))
+            .unwrap();
+        std::fs::rename(next, self.path(name)).unwrap();
     }
 
     /// Starts a receiver that allows `allowed`, and returns its address too.
@@ -261,9 +272,11 @@ pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Waits until a file has at least `bytes`.
 pub fn wait_for_bytes(path: &Path, bytes: usize) {
-    let length = || path.metadata().map_or(0, |of| of.len());
     let what = format!("{} of {bytes} bytes", path.display());
-    wait_until(&what, || (length() >= bytes as u64).then_some(()));
+    wait_until(&what, || {
+        let length = path.metadata().map_or(0, |of| of.len());
+        (length >= bytes as u64).then_some(())
+    });
 }
 
 pub fn anabranch() -> Command {

@@ -34,13 +34,17 @@ pub fn code_lines(files: &[(String, &String)]) -> usize {
         let lines = code.lines().filter(|line| !line.trim().is_empty());
         counts.push((path, lines.count()));
     }
-    let is_of_tests = |path: &str| {
-        let module = path.trim_end_matches(".rs");
-        let mut around = module.match_indices('/').map(|(end, _)| &module[..end]);
-        of_tests.contains(module) || around.any(|folder| of_tests.contains(folder))
-    };
-    let counted = counts.iter().filter(|(path, _)| !is_of_tests(path));
+    let counted = counts
+        .iter()
+        .filter(|(path, _)| !is_of_tests(path, &of_tests));
     counted.map(|(_, count)| count).sum()
+}
+
+/// Returns whether a file is one of these modules, or within one.
+fn is_of_tests(path: &str, of_tests: &BTreeSet<String>) -> bool {
+    let module = path.trim_end_matches(".rs");
+    let mut around = module.match_indices('/').map(|(end, _)| &module[..end]);
+    of_tests.contains(module) || around.any(|folder| of_tests.contains(folder))
 }
 
 /// Returns the text without comments, and with nothing to be read in its literals.
@@ -113,9 +117,8 @@ mod more_tests {
 }
 "##;
     let [code, tests] = [text, "fn of_tests() {}"].map(str::to_owned);
-    let path = |path: &str| path.to_owned();
-    let files = [(path("lib.rs"), &code), (path("tests.rs"), &tests)];
-    assert_eq!(code_lines(&files), 8);
-    let inner = [(path("a.rs"), &code), (path("a/tests/b.rs"), &tests)];
-    assert_eq!(code_lines(&inner), 8);
+    for paths in [["lib.rs", "tests.rs"], ["a.rs", "a/tests/b.rs"]] {
+        let [of_code, of_tests] = paths.map(str::to_owned);
+        assert_eq!(code_lines(&[(of_code, &code), (of_tests, &tests)]), 8);
+    }
 }

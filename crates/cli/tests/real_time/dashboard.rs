@@ -13,8 +13,8 @@ fn a_dashboard_with_a_token_opens_by_it_alone() {
     let (recv, _) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &options);
     let (_, address) = recv.said.split_once("dashboard at http://").unwrap();
     let address = address.split_once('/').unwrap().0.to_owned();
-    let token = std::fs::read_to_string(&token).unwrap();
-    let token = token.trim();
+    let token_file = std::fs::read_to_string(&token).unwrap();
+    let token = token_file.trim();
     assert!(!recv.said.contains(token), "{}", recv.said);
     for path in ["/", "/metrics", "/live", "/status.json"] {
         assert_eq!(get(&address, path).0, 401, "{path}");

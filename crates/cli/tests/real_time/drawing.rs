@@ -9,28 +9,35 @@
 )]
 
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest wait until the process has set its limits, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+fn start() -> Child {
+    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .arg("draw-key-frame")
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Returns a soft limit from Linux's list of a process's limits.
+fn limit(list: &str, name: &str) -> u64 {
+    let line = list.lines().find(|line| line.starts_with(name)).unwrap();
+    let most = line[name.len()..].split_whitespace().nth(1).unwrap();
+    most.parse().unwrap_or(u64::MAX)
+}
+
 #[test]
 fn decoder_process_is_limited_and_refuses_noise() {
-    let start = || {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
-        command.arg("draw-key-frame").env_clear();
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::null()).spawn().unwrap()
-    };
     let mut child = start();
     let began = Instant::now();
     let limits = format!("/proc/{}/limits", child.id());
-    let limit = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        let most = line[name.len()..].split_whitespace().nth(1).unwrap();
-        most.parse::<u64>().unwrap_or(u64::MAX)
-    };
     // The process sets this limit last.
     let text = loop {
         let text = std::fs::read_to_string(&limits).unwrap();

@@ -30,12 +30,11 @@ fn listening(program: &mut Running, route: &str) -> SocketAddr {
 #[test]
 fn packets_and_their_answers_pass_the_links_of_a_scenario() {
     let bed = Bed::new();
-    let file = bed.path("network.toml");
+    let file = bed.text("network.toml");
     std::fs::write(&file, TWO_ROUTES).unwrap();
     let server = socket();
     let to = server.local_addr().unwrap().to_string();
-    let file = file.to_str().unwrap();
-    let options = ["emulate", file, "--to", &to, "--listen", "127.0.0.1:0"];
+    let options = ["emulate", &file, "--to", &to, "--listen", "127.0.0.1:0"];
     let mut program = Running::start(&options);
     let one = listening(&mut program, "one");
     let two = listening(&mut program, "two");
@@ -68,12 +67,11 @@ fn packets_and_their_answers_pass_the_links_of_a_scenario() {
 #[test]
 fn the_end_of_standard_input_ends_it_if_asked_for() {
     let bed = Bed::new();
-    let file = bed.path("network.toml");
+    let file = bed.text("network.toml");
     std::fs::write(&file, TWO_ROUTES).unwrap();
-    let file = file.to_str().unwrap();
     let options = [
         "emulate",
-        file,
+        &file,
         "--to",
         "127.0.0.1:9",
         "--listen",

@@ -42,6 +42,12 @@ fn tunnel(bed: &Bed, target: &str, options: &[&str]) -> (Running, Running) {
     (serve, proxy)
 }
 
+/// Returns the datagrams of the second flow that passed, and those above its limit.
+fn limited_counts(flows: &Value) -> [u64; 2] {
+    let counts = ["sent_datagrams", "above_max_datagrams"];
+    counts.map(|count| flows[1][count].as_u64().unwrap())
+}
+
 #[test]
 fn each_flow_has_its_options_and_its_counts_and_the_encoder_its_target() {
     let bed = Bed::new();
@@ -80,10 +86,6 @@ fn each_flow_has_its_options_and_its_counts_and_the_encoder_its_target() {
         target.send_to(&[8; 100], from).unwrap();
         assert_eq!(application.recv(&mut [0; 2_000]).unwrap(), 100);
     }
-    let seen = |flows: &Value| {
-        let counts = ["sent_datagrams", "above_max_datagrams"];
-        counts.map(|count| flows[1][count].as_u64().unwrap())
-    };
     // 64 KiB may come at once, and then a kilobyte a second. The proxy's socket holds 25 of them,
     // even if it gets no processor.
     for number in 1..=4 {
@@ -91,7 +93,7 @@ fn each_flow_has_its_options_and_its_counts_and_the_encoder_its_target() {
             application.send_to(&[7; 1_000], limited).unwrap();
         }
         await_flows(&metrics, |flows| {
-            seen(flows).iter().sum::<u64>() == 25 * number
+            limited_counts(flows).iter().sum::<u64>() == 25 * number
         });
     }
     let warning = proxy.wait_for("above its max= were dropped");
@@ -101,7 +103,7 @@ fn each_flow_has_its_options_and_its_counts_and_the_encoder_its_target() {
     assert_eq!(flows[0]["sent_bytes"], 20_000);
     assert_eq!(flows[0]["received_bytes"], 2_000);
     // The four parts take a second or two, as the status is of each second.
-    let [passed, _] = seen(&flows);
+    let [passed, _] = limited_counts(&flows);
     assert!((60..85).contains(&passed), "{flows}");
     let (_, _, text) = get(&metrics, "/metrics");
     let count = "anabranch_flow_datagrams_total{flow=\"cam\",direction=\"sent\"} 20";

@@ -90,18 +90,23 @@ fn assert_spread(spread: &Value) {
 /// Returns the lines of a session's whole seconds, without its first and its last ones.
 fn in_full_flow(lines: &[Value]) -> Vec<&Value> {
     let mut flow = of_event(lines, "stats");
-    let session_s = |line: &Value| line["streams"][0]["session_s"].as_f64();
-    flow.retain(|line| session_s(line).is_some_and(|span| (2.5..7.0).contains(&span)));
+    flow.retain(|line| {
+        let session_s = line["streams"][0]["session_s"].as_f64();
+        session_s.is_some_and(|span| (2.5..7.0).contains(&span))
+    });
     assert!(!flow.is_empty(), "{lines:#?}");
     flow
 }
 
 /// Returns a stream's mean rate over some lines: a machine that is late in one is not in the next.
 fn mean_rate(lines: &[&Value], rate: &str) -> f64 {
-    let interval = |line: &Value| number(&line["interval_s"]);
-    let bits = |line: &&Value| number(&line["streams"][0][rate]["avg"]) * interval(line);
-    let span: f64 = lines.iter().map(|line| interval(line)).sum();
-    lines.iter().map(bits).sum::<f64>() / span
+    let (mut bits, mut span) = (0.0, 0.0);
+    for line in lines {
+        let interval = number(&line["interval_s"]);
+        bits += number(&line["streams"][0][rate]["avg"]) * interval;
+        span += interval;
+    }
+    bits / span
 }
 
 /// Checks that there is a line a second, and that a session has begun.
@@ -197,6 +202,14 @@ fn statistics_have_a_line_per_second() {
     assert!((total / rate - 1.0).abs() < 0.01, "{line:#}");
 }
 
+/// Returns the sessions of events.
+fn session_numbers(lines: &[Value], event: &str) -> Vec<u64> {
+    let events = of_event(lines, event).into_iter();
+    events
+        .map(|line| line["session"].as_u64().unwrap())
+        .collect()
+}
+
 #[test]
 fn a_new_session_is_marked_at_both_ends() {
     let bed = Bed::new();
@@ -209,14 +222,9 @@ fn a_new_session_is_marked_at_both_ends() {
     recv.interrupt();
     recv.finish_well();
     let lines = lines(&bed.path("recv.json"));
-    let numbers = |event| -> Vec<u64> {
-        let lines = of_event(&lines, event).into_iter();
-        lines
-            .map(|line| line["session"].as_u64().unwrap())
-            .collect()
-    };
-    assert_eq!(numbers("session-began"), [1, 2]);
-    assert_eq!(numbers("session-ended"), [1, 2]);
+    for event in ["session-began", "session-ended"] {
+        assert_eq!(session_numbers(&lines, event), [1, 2], "{event}");
+    }
     let streams = of_event(&lines, "stats")
         .into_iter()
         .filter_map(|line| line["streams"].get(0));
@@ -404,8 +412,7 @@ fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
     let mut command = bed::anabranch();
     command.args(fixed).args(options).args(["--stats", "-"]);
     let mut proxy = Running::of(command.stdin(Stdio::null()).stdout(Stdio::piped()));
-    let is_here = |status: &Value| status["streams"].get(0).is_some();
-    let status = wait_for_status(&at_serve, is_here);
+    let status = wait_for_status(&at_serve, |status| status["streams"].get(0).is_some());
     assert_eq!(status["role"], "serve");
     let names = ["connections", "datagrams"].map(|name| format!("{name} of {}", bed.sender_public));
     for stream in status["streams"].as_array().unwrap() {

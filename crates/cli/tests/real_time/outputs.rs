@@ -82,16 +82,14 @@ fn assert_whole(path: &Path) -> usize {
     bytes.len()
 }
 
+fn first<'a>(lines: &'a [Value], event: &str) -> &'a Value {
+    lines.iter().find(|line| line["event"] == event).unwrap()
+}
+
 fn assert_reported(lines: &[Value], output: &str) {
-    let of = |event: &str| {
-        lines
-            .iter()
-            .find(|line| line["event"] == event)
-            .unwrap()
-            .clone()
-    };
-    let (failed, resumed) = (of("output-failed"), of("output-resumed"));
-    for line in [&failed, &resumed] {
+    let failed = first(lines, "output-failed");
+    let resumed = first(lines, "output-resumed");
+    for line in [failed, resumed] {
         assert_eq!(line["output"], output, "{line}");
     }
     assert!(

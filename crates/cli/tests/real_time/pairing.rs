@@ -26,10 +26,10 @@ fn pairing(bed: &Bed, options: &[&str]) -> (Running, String, String) {
     ]);
     command.args(options).arg(bed.path("received.ts"));
     let mut running = Running::of(command.stdout(Stdio::piped()));
-    let mut link = String::new();
+    let mut line = String::new();
     let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
-    stdout.read_line(&mut link).unwrap();
-    let link = link.trim().to_owned();
+    stdout.read_line(&mut line).unwrap();
+    let link = line.trim().to_owned();
     assert!(link.starts_with("anabranch://127.0.0.1:"), "{link}");
     let code = link.split_once("&code=").unwrap().1.to_owned();
     running.wait_for("good once and for ten minutes");

@@ -32,6 +32,10 @@ fn packets(events: &[Value], name: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
+fn group(event: &Value) -> &str {
+    event["group_id"].as_str().unwrap()
+}
+
 #[test]
 fn logs_of_both_ends_have_the_same_packets() {
     let bed = Bed::new();
@@ -62,7 +66,6 @@ fn logs_of_both_ends_have_the_same_packets() {
             assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
         }
         // Tools show each group as a connection, and identify its packets by their numbers.
-        let group = |event: &Value| event["group_id"].as_str().unwrap().to_owned();
         let groups: BTreeMap<_, _> = events.iter().map(|event| (group(event), ())).collect();
         assert_eq!(groups.len(), 3, "two paths and the stream: {groups:?}");
         let of_a_path = events.iter().filter(|event| event["path"].is_string());

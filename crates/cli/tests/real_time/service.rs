@@ -86,14 +86,15 @@ fn service_reads_file_notifies_and_runs_commands() {
     bed.send(address, film.to_str().unwrap(), &[]).finish_well();
     manager.wait_for("STATUS=sessions: ");
     recv.wait_for("session over");
-    let lines = || fs::read_to_string(&events).unwrap_or_default();
     wait_until("an event without its command", || {
-        (lines().lines().count() == 2).then_some(())
+        let text = fs::read_to_string(&events).unwrap_or_default();
+        (text.lines().count() == 2).then_some(())
     });
     recv.interrupt();
     manager.wait_for("STOPPING=1");
     let said = recv.finish_well();
-    let mut event_lines: Vec<_> = lines().lines().map(str::to_owned).collect();
+    let text = fs::read_to_string(&events).unwrap_or_default();
+    let mut event_lines: Vec<_> = text.lines().collect();
     event_lines.sort_unstable();
     assert_eq!(
         event_lines,

@@ -4,7 +4,6 @@
 //! Needs a clock: real programs exchange packets over sockets.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::SystemTime;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,11 +33,11 @@ fn proxy(bed: &Bed, to: &str, options: &[&str]) -> (Running, Vec<SocketAddr>) {
         arguments.extend([option, "127.0.0.1:0"]);
     }
     let mut running = Running::start(&arguments);
-    let mut taken = |_: &&str| {
+    let mut addresses = Vec::new();
+    for _ in options {
         let line = running.wait_for("taking connections at ");
-        line.split_whitespace().nth(3).unwrap().parse().unwrap()
-    };
-    let addresses = options.iter().map(&mut taken).collect();
+        addresses.push(line.split_whitespace().nth(3).unwrap().parse().unwrap());
+    }
     running.wait_for("connected to ");
     (running, addresses)
 }
@@ -175,18 +174,11 @@ async fn a_rule_for_a_port_does_not_reach_this_machine_and_the_refusal_is_record
 async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_taken_out() {
     let bed = Bed::new();
     let (origin, other) = (backwards().await.port(), backwards().await.port());
-    let (proxies, stats) = (bed.path("proxies"), bed.text("stats.json"));
-    let write = |text: String, age: u64| {
-        let next = bed.path("next");
-        std::fs::write(&next, text).unwrap();
-        let at = SystemTime::UNIX_EPOCH + core::time::Duration::from_secs(age);
-        let file = std::fs::File::options().append(true).open(&next);
-        file.unwrap().set_modified(at).unwrap();
-        std::fs::rename(next, &proxies).unwrap();
-    };
+    let (proxies, stats) = ("proxies", bed.text("stats.json"));
     let peer = &bed.sender_public;
-    write(format!("{peer} van connect=127.0.0.1:{origin}\n"), 1);
-    let (key, from) = (bed.text("receiver.key"), bed.text("proxies"));
+    let rule = format!("{peer} van connect=127.0.0.1:{origin}\n");
+    bed.replace(proxies, &rule, 1);
+    let (key, from) = (bed.text("receiver.key"), bed.text(proxies));
     let fixed = ["serve", "--listen", "127.0.0.1:0", "--key", &key];
     let options = [
         "--allow-from",
@@ -205,11 +197,12 @@ async fn keys_have_rules_of_their_own_and_lose_their_connections_when_they_are_t
     // The rule of the key counts, not that of --connect.
     assert_eq!(socks_answer(listening[0], other).await.1, 2);
     serve.wait_for("van is refused");
-    write(format!("{peer} van connect=127.0.0.1:{other}\n"), 2);
+    let rule = format!("{peer} van connect=127.0.0.1:{other}\n");
+    bed.replace(proxies, &rule, 2);
     serve.wait_for("1 proxies are let in");
     assert_eq!(socks_answer(listening[0], other).await.1, 0);
     assert_eq!(socks_answer(listening[0], origin).await.1, 2);
-    write("# nobody\n".to_owned(), 3);
+    bed.replace(proxies, "# nobody\n", 3);
     serve.wait_for("0 proxies are let in");
     assert!(in_time(open.read(&mut [0; 10])).await.is_err());
     serve.interrupt();

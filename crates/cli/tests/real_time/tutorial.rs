@@ -18,7 +18,13 @@ fn follow_here(page: &str, ports: &[&str]) -> Outputs {
 fn count(outputs: &Outputs, terminal: &str, word: &str) -> u64 {
     let words: Vec<&str> = outputs[terminal].split_whitespace().collect();
     let mut pairs = words.windows(2);
-    let found = pairs.find_map(|pair| pair[0].parse().ok().filter(|_| pair[1] == word));
+    let found = pairs.find_map(|pair| {
+        if pair[1] == word {
+            pair[0].parse().ok()
+        } else {
+            None
+        }
+    });
     found.unwrap_or_else(|| panic!("no {word:?}: {}", outputs[terminal]))
 }
 

@@ -58,8 +58,10 @@ fn two_encoders_at_one_port_are_reported_once_by_their_addresses() {
 #[test]
 fn two_encoders_at_one_port_are_reported_once_by_their_rtp_sources() {
     let socket = loopback();
-    let header = |source: u8| vec![0x80, 33, 0, 0, 0, 0, 0, 0, 0xab, 0, 0, source];
-    let encoders = [1, 2].map(|source| (socket.try_clone().unwrap(), header(source)));
+    let encoders = [1, 2].map(|source| {
+        let header = vec![0x80, 33, 0, 0, 0, 0, 0, 0, 0xab, 0, 0, source];
+        (socket.try_clone().unwrap(), header)
+    });
     let said = said_of(encoders.into());
     assert_eq!(said.matches("two encoders send").count(), 1, "{said}");
     for source in ["0xab000001", "0xab000002"] {

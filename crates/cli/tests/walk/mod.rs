@@ -68,9 +68,9 @@ pub fn follow(page: &str, programs: &Path, ports: &[&str], numbers: Numbers) -> 
     let mut page = page.to_owned();
     for port in ports {
         // Not one that looks like another port of the page.
-        let free = std::iter::repeat_with(|| free_port().to_string());
-        let mut free = free.filter(|free| !ports.iter().any(|port| free.contains(port)));
-        page = page.replace(port, &free.next().unwrap());
+        let free = std::iter::repeat_with(|| free_port().to_string())
+            .find(|free| !ports.iter().any(|port| free.contains(port)));
+        page = page.replace(port, &free.unwrap());
     }
     let mut reader = Reader {
         folder: tempfile::tempdir().unwrap(),
@@ -125,24 +125,17 @@ impl Reader {
         let mut terminal = String::new();
         let text = text.replace("\\\n", " ");
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let name = |sign| {
-                let (name, rest) = line.split_once(sign)?;
-                let is_name = name.chars().all(|c| c.is_ascii_lowercase());
-                is_name.then(|| (name.to_owned(), rest.to_owned()))
-            };
-            if let Some((name, command)) = name("$ ") {
+            if let Some((name, command)) = after_name(line, "$ ") {
                 // A command without a name has ended when the next one begins.
                 self.finish("");
-                self.finish(&name);
-                self.start(&name, &command);
-                terminal = name;
-            } else if let Some((name, input)) = name("> ") {
-                self.write(&name, &input);
-                terminal = name;
-            } else if let Some((name, rest)) = name(":")
-                && rest.is_empty()
-            {
-                terminal = name;
+                self.finish(name);
+                self.start(name, command);
+                terminal = name.to_owned();
+            } else if let Some((name, input)) = after_name(line, "> ") {
+                self.write(name, input);
+                terminal = name.to_owned();
+            } else if let Some((name, "")) = after_name(line, ":") {
+                terminal = name.to_owned();
             } else if line == "^C" {
                 self.interrupt(&terminal);
             } else {
@@ -232,16 +225,13 @@ impl Reader {
     fn wait_for(&mut self, name: &str, shown: &str) {
         let numbers = self.numbers;
         let shown_words: Vec<&str> = shown.split_whitespace().collect();
-        let likeness = |line: &String| {
-            let line: Vec<&str> = line.split_whitespace().collect();
-            let mut words = Vec::new();
-            is_alike(&shown_words, &line, numbers, &mut words).then_some(words)
-        };
         if numbers == Numbers::Measured {
             let earlier = &mut self.terminal(name).passed_over;
-            let found = earlier.iter().position(|line| likeness(line).is_some());
+            let found = earlier
+                .iter()
+                .position(|line| likeness(&shown_words, line, numbers).is_some());
             if let Some(index) = found {
-                let words = likeness(&earlier.remove(index));
+                let words = likeness(&shown_words, &earlier.remove(index), numbers);
                 self.remembered.extend(words.unwrap_or_default());
                 return;
             }
@@ -252,7 +242,7 @@ impl Reader {
                 let command = &self.terminal(name).command;
                 panic!("{command}: the page shows {shown:?}, it printed:\n{output}");
             };
-            if let Some(words) = likeness(&line) {
+            if let Some(words) = likeness(&shown_words, &line, numbers) {
                 self.remembered.extend(words);
                 return;
             }
@@ -285,6 +275,20 @@ fn without_time(line: &str) -> &str {
         Some((time, rest)) if time.starts_with("20") && !time.contains(' ') => rest,
         _ => line,
     }
+}
+
+/// Splits a line at a sign that follows the name of a terminal, which may be empty.
+fn after_name<'a>(line: &'a str, sign: &str) -> Option<(&'a str, &'a str)> {
+    let (name, rest) = line.split_once(sign)?;
+    let is_name = name.chars().all(|c| c.is_ascii_lowercase());
+    is_name.then_some((name, rest))
+}
+
+/// Returns the shown words with a `…` and the printed ones, if a line is as shown.
+fn likeness(shown: &[&str], line: &str, numbers: Numbers) -> Option<Vec<(String, String)>> {
+    let line: Vec<&str> = line.split_whitespace().collect();
+    let mut words = Vec::new();
+    is_alike(shown, &line, numbers, &mut words).then_some(words)
 }
 
 /// Returns whether a line's words are as shown. Adds the shown words with a `…` and the printed
@@ -338,43 +342,46 @@ fn has_parts(word: &str, parts: &[&str]) -> bool {
 }
 
 fn are_numbers(shown: &str, printed: &str) -> bool {
-    let number = |word: &str| {
-        let word = word.trim_matches(|c: char| !c.is_ascii_digit());
-        word.parse::<f64>().is_ok()
-    };
-    let signs = |word: &str| -> String { word.chars().filter(|c| !c.is_ascii_digit()).collect() };
-    let without_point = |word: &str| signs(word).replace('.', "");
-    number(shown) && number(printed) && without_point(shown) == without_point(printed)
+    is_number(shown) && is_number(printed) && signs(shown).eq(signs(printed))
+}
+
+fn is_number(word: &str) -> bool {
+    let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
+    digits.parse::<f64>().is_ok()
+}
+
+/// Returns a word without its digits and points.
+fn signs(word: &str) -> impl Iterator<Item = char> {
+    word.chars().filter(|c| !c.is_ascii_digit() && *c != '.')
 }
 
 #[test]
 fn a_line_is_alike_by_words_numbers_and_gaps() {
-    let is_alike = |shown: &str, line: &str, numbers| {
-        let shown: Vec<&str> = shown.split_whitespace().collect();
-        let line: Vec<&str> = line.split_whitespace().collect();
-        is_alike(&shown, &line, numbers, &mut Vec::new())
-    };
     let shown = "frames: 125 sent, … (key=ab_…&code=…)";
     let line = "frames: 99 sent, 0 late, (key=ab_Xy&code=z)";
-    assert!(is_alike(shown, line, Numbers::Measured));
-    assert!(!is_alike(shown, line, Numbers::Exact));
-    assert!(!is_alike(
-        shown,
-        &line.replace("sent", "lost"),
-        Numbers::Measured
-    ));
-    assert!(!is_alike(
-        shown,
-        &line.replace("&code", "&cod"),
-        Numbers::Measured
-    ));
-    assert!(!is_alike("12.5 %", "12.5", Numbers::Measured));
-    assert!(is_alike("12.5 %", "9 %", Numbers::Measured));
-    assert!(!is_alike(
-        "127.0.0.1:7000",
-        "127.0.0.1:7001",
-        Numbers::Measured
-    ));
+    for (shown, line, numbers, expected) in [
+        (shown, line, Numbers::Measured, true),
+        (shown, line, Numbers::Exact, false),
+        (
+            shown,
+            &line.replace("sent", "lost"),
+            Numbers::Measured,
+            false,
+        ),
+        (
+            shown,
+            &line.replace("&code", "&cod"),
+            Numbers::Measured,
+            false,
+        ),
+        ("12.5 %", "12.5", Numbers::Measured, false),
+        ("12.5 %", "9 %", Numbers::Measured, true),
+        ("127.0.0.1:7000", "127.0.0.1:7001", Numbers::Measured, false),
+    ] {
+        let shown_words: Vec<&str> = shown.split_whitespace().collect();
+        let is_alike = likeness(&shown_words, line, numbers).is_some();
+        assert_eq!(is_alike, expected, "{shown} {line}");
+    }
     assert_eq!(
         without_time("2026-11-26T15:58:03.726Z INFO  made it"),
         "made it"

@@ -56,19 +56,19 @@ fn both_ends_report_an_overloading_encoder() {
     let mut send = bed.send(&to, &bed.text("in.ts"), &stats);
     let reported_line = send.wait_for("your encoder sends");
     let is_soon = began.elapsed() < Duration::from_secs(8);
-    let allows = |is_so| watch.allows(is_so, "the report of an overload", &[]);
-    assert!(allows(is_soon), "{reported_line}");
+    let what = "the report of an overload";
+    assert!(watch.allows(is_soon, what, &[]), "{reported_line}");
     let [encoder, links] = rates(&reported_line)[..] else {
         panic!("{reported_line}")
     };
-    assert!(allows((5.4..6.6).contains(&encoder)), "{reported_line}");
-    assert!(allows((3.0..4.4).contains(&links)), "{reported_line}");
+    let is_right = (5.4..6.6).contains(&encoder) && (3.0..4.4).contains(&links);
+    assert!(watch.allows(is_right, what, &[]), "{reported_line}");
     let reported_line = recv.wait_for("the links carry");
     let [encoder, links] = rates(&reported_line)[..] else {
         panic!("{reported_line}")
     };
-    assert!(allows((4.5..8.5).contains(&encoder)), "{reported_line}");
-    assert!(allows((2.8..4.2).contains(&links)), "{reported_line}");
+    let is_right = (4.5..8.5).contains(&encoder) && (2.8..4.2).contains(&links);
+    assert!(watch.allows(is_right, what, &[]), "{reported_line}");
     send.finish();
     recv.finish();
     for file in ["send.json", "recv.json"] {
@@ -165,12 +165,13 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     let lines = BufReader::new(send.child.stdout.take().unwrap()).lines();
     let shared_bitrate = Arc::clone(&bitrate);
     let reader = std::thread::spawn(move || {
-        let lines = lines
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-            .inspect(|line: &Value| {
-                shared_bitrate.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
-            });
-        lines.collect::<Vec<Value>>()
+        let mut read = Vec::new();
+        for line in lines {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            shared_bitrate.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
+            read.push(line);
+        }
+        read
     });
     let watch = Watch::start();
     encode(input, &bitrate, Duration::from_secs(15));
@@ -181,18 +182,20 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
     let lines = reader.join().unwrap();
     assert_eq!(code, 0, "{sent}\n{received}");
 
-    let allows = |is_so| watch.allows(is_so, "an encoder that follows", &[&sent, &received]);
+    let what = "an encoder that follows";
+    let said: [&str; 2] = [&sent, &received];
     // The target begins with the minimum and reaches the link's rate.
     assert_eq!(lines[0]["event"], "target");
     assert_eq!(lines[0]["target_bps"], 300_000);
     let last = lines.last().unwrap();
     let range = 1.0e6..2.0e6;
     let is_reached = range.contains(&last["target_bps"].as_f64().unwrap());
-    assert!(allows(is_reached), "{lines:#?}");
+    assert!(watch.allows(is_reached, what, &said), "{lines:#?}");
     let is_reached = range.contains(&target["target_bps"].as_f64().unwrap());
-    assert!(allows(is_reached), "{target}");
+    assert!(watch.allows(is_reached, what, &said), "{target}");
     let media = last["media_bps"].as_f64().unwrap();
-    assert!(allows((0.7e6..2.2e6).contains(&media)), "{lines:#?}");
+    let is_used = (0.7e6..2.2e6).contains(&media);
+    assert!(watch.allows(is_used, what, &said), "{lines:#?}");
     for pair in lines.windows(2) {
         let [before, after] = [&pair[0], &pair[1]].map(|line| line["target_bps"].as_f64().unwrap());
         let [since, at] = [&pair[0], &pair[1]].map(|line| line["t"].as_f64().unwrap());
@@ -200,18 +203,22 @@ fn an_encoder_that_reads_the_lines_follows_the_link() {
         assert!(after < before || at - since > 0.49, "{pair:#?}");
     }
     // Nearly all frames arrive: none is given up.
-    assert!(allows(!sent.contains("your encoder sends")), "{sent}");
+    let has_followed = !sent.contains("your encoder sends");
+    assert!(watch.allows(has_followed, what, &said), "{sent}");
     let (_, frames) = received.split_once(" pictures ").unwrap();
-    let count = |unit: &str| -> f64 {
-        let before = frames.split(unit).next().unwrap();
-        before
-            .rsplit([' ', ','])
-            .find(|part| !part.is_empty())
-            .unwrap()
-            .parse()
-            .unwrap()
-    };
-    let (complete, dropped) = (count(" in time"), count(" late or lost"));
-    assert!(allows(complete > 350.0), "{received}");
-    assert!(allows(dropped <= complete * 0.01), "{sent}\n{received}");
+    let (complete, dropped) = (count(frames, " in time"), count(frames, " late or lost"));
+    assert!(watch.allows(complete > 350.0, what, &said), "{received}");
+    let is_well = dropped <= complete * 0.01;
+    assert!(watch.allows(is_well, what, &said), "{sent}\n{received}");
+}
+
+/// Returns the number before a unit.
+fn count(text: &str, unit: &str) -> f64 {
+    let before = text.split(unit).next().unwrap();
+    before
+        .rsplit([' ', ','])
+        .find(|part| !part.is_empty())
+        .unwrap()
+        .parse()
+        .unwrap()
 }

@@ -268,15 +268,11 @@ fn a_metered_path_stands_by() {
     let (recv_code, received) = recv.finish();
     assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
     assert!(std::fs::read(bed.path("out.ts")).unwrap() == stream);
-    let packet_count = |path: &str| {
-        let is_summary = |line: &&str| line.starts_with(path) && line.contains(" packets");
-        let line = sent.lines().find(is_summary).unwrap();
-        number_before(line, " packets")
-    };
-    let counts = [
-        packet_count("path 0 (127.0.0.1)"),
-        packet_count("path 1 (127.0.0.2)"),
-    ];
+    let counts = ["path 0 (127.0.0.1)", "path 1 (127.0.0.2)"].map(|path| {
+        let mut lines = sent.lines();
+        let summary = lines.find(|line| line.starts_with(path) && line.contains(" packets"));
+        number_before(summary.unwrap(), " packets")
+    });
     // A path that a busy machine makes late is helped out by the other.
     let stands_by = counts[1] < counts[0] / 2.0;
     let is_right = watch.allows(stands_by, "a metered path", &[&sent, &received]);

@@ -23,9 +23,9 @@ fn all_intra(_: u64) -> (Vec<u8>, bool) {
 /// Adds outages. Pictures after an outage are complete before those in it, which have half of their
 /// time left.
 fn with_outages(link: LinkConfig) -> LinkConfig {
-    let outage = |at| (Instant::from_secs(at), Duration::from_millis(300));
+    let times = [2, 4].map(Instant::from_secs);
     LinkConfig {
-        outages: vec![outage(2), outage(4)],
+        outages: times.map(|at| (at, Duration::from_millis(300))).to_vec(),
         ..link
     }
 }
@@ -46,16 +46,19 @@ fn key_frames_of_an_outage_wait_as_long_as_their_own_deadline_allows() {
     let (watch, options) = (Watch::start(), ["--latency", "1 s"]);
     let (send_code, sent) = bed.send(&to, &bed.text("in.ts"), &options).finish();
     let (recv_code, received) = recv.finish();
-    let allows = |is_so| watch.allows(is_so, "all frames in time", &[&sent, &received]);
+    let what = "all frames in time";
+    let said: [&str; 2] = [&sent, &received];
     // Less than half of the frames in time are a failure of its own, 5.
     let is_well = (send_code, recv_code) == (0, 0);
     assert!(
-        allows(is_well),
+        watch.allows(is_well, what, &said),
         "{send_code} {recv_code}: {sent}\n{received}"
     );
     assert!(relay.statistics(0).forward.link.dropped.total() > 0);
     let all = format!("of {PICTURE_COUNT} pictures {PICTURE_COUNT} in time, 0 late or lost");
-    assert!(allows(received.contains(&all)), "{sent}\n{received}");
+    let has_all = received.contains(&all);
+    assert!(watch.allows(has_all, what, &said), "{sent}\n{received}");
     let written = std::fs::read(bed.path("out.ts")).unwrap();
-    assert!(allows(written == stream), "{sent}\n{received}");
+    let is_whole = written == stream;
+    assert!(watch.allows(is_whole, what, &said), "{sent}\n{received}");
 }
