@@ -359,7 +359,7 @@ fn sessions_have_few_methods() {
 }
 
 /// Most lines of code of the core. The number falls with its parts; a new one has to be worth it.
-const MAX_CODE_LINES_OF_CORE: usize = 15_941;
+const MAX_CODE_LINES_OF_CORE: usize = 15_996;
 
 #[test]
 fn the_core_is_small() {

@@ -242,7 +242,10 @@ impl DelayBbr {
     /// Runs algorithm 3, without the bytes in flight.
     fn on_rtt(&mut self, now: Instant, packet: &AckedPacket) {
         let number = packet.sent.packet_number;
-        let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else {
+        if number < self.counts_from {
+            return;
+        }
+        let Some(rtt) = packet.rtt else {
             return;
         };
         self.floor = self.noise.floor_of(rtt);
@@ -493,8 +496,8 @@ impl CongestionController for DelayBbr {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
         };
-        let sample = feedback.delivery.as_ref();
-        let sample = sample.filter(|sample| !sample.is_first_flight);
+        let delivery = feedback.delivery.as_ref();
+        let sample = delivery.filter(|sample| !sample.is_first_flight);
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }

@@ -50,22 +50,29 @@ fn share(subflows: &Subflows<'_>) -> Share {
     }
 }
 
+fn quality(subflow: &Subflow) -> f64 {
+    subflow.loss_interval / (subflow.rtt * subflow.rtt)
+}
+
 fn alpha(subflows: &Subflows<'_>) -> f64 {
-    let quality = |subflow: &Subflow| subflow.loss_interval / (subflow.rtt * subflow.rtt);
     let least_quality = EQUAL * largest(subflows.iter().map(|subflow| quality(&subflow)));
     let least_window = EQUAL * largest(subflows.iter().map(|subflow| subflow.window));
-    let is_largest = |subflow: &Subflow| subflow.window >= least_window;
-    let is_collected =
-        |subflow: &Subflow| quality(subflow) >= least_quality && !is_largest(subflow);
-    let count = |is: &dyn Fn(&Subflow) -> bool| subflows.iter().filter(|each| is(each)).count();
-    let collected = count(&is_collected);
-    let all = count(&|_| true) as f64;
+    let (mut all, mut largest, mut collected) = (0, 0, 0);
+    for subflow in subflows.iter() {
+        all += 1;
+        if subflow.window >= least_window {
+            largest += 1;
+        } else if quality(&subflow) >= least_quality {
+            collected += 1;
+        }
+    }
+    let own = &subflows.own;
     if collected == 0 {
         0.0
-    } else if is_collected(&subflows.own) {
-        1.0 / (all * collected as f64)
-    } else if is_largest(&subflows.own) {
-        -1.0 / (all * count(&is_largest) as f64)
+    } else if own.window >= least_window {
+        -1.0 / (f64::from(all) * f64::from(largest))
+    } else if quality(own) >= least_quality {
+        1.0 / (f64::from(all) * f64::from(collected))
     } else {
         0.0
     }
@@ -84,10 +91,10 @@ mod tests {
             .zip(paths)
             .map(|(id, &(window, rtt, interval))| view(id, window, rtt, interval))
             .collect();
-        let rate = |(window, rtt, _): &(f64, u64, u64)| window / *rtt as f64;
-        let sum: f64 = paths.iter().map(rate).sum();
+        let rates = paths.iter().map(|(window, rtt, _)| window / *rtt as f64);
+        let sum: f64 = rates.clone().sum();
         let growths = growths(share, &views);
-        let first_terms = paths.iter().map(|path| (rate(path) / sum).powi(2));
+        let first_terms = rates.map(|rate| (rate / sum).powi(2));
         growths
             .iter()
             .zip(first_terms)

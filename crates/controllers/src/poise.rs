@@ -554,9 +554,9 @@ impl CongestionController for Poise {
     }
 
     fn control(&self) -> ControlParameters {
-        let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         let span = self.round_trip + self.jitter + WINDOW_ROOM;
         let window = self.capacity * span.as_secs_f64() / 8.0;
+        let target = (self.settings.share * self.rate).max(self.min_rate);
         let is_starting = self.phase == Phase::Startup;
         let pace = if is_starting {
             START_PACE
@@ -564,10 +564,10 @@ impl CongestionController for Poise {
             self.settings.pace
         };
         ControlParameters {
-            pacing_rate: Some(bits(pace * self.rate)),
+            pacing_rate: Some(DataRate::from_bits_per_second((pace * self.rate) as u64)),
             congestion_window: (!is_starting).then_some(window.max(self.packet_bits / 2.0) as u64),
             padding_rate: if self.is_probing() {
-                bits(self.rate)
+                DataRate::from_bits_per_second(self.rate as u64)
             } else {
                 DataRate::ZERO
             },
@@ -576,7 +576,7 @@ impl CongestionController for Poise {
             } else {
                 Ecn::NotEct
             },
-            ..ControlParameters::of(bits((self.settings.share * self.rate).max(self.min_rate)))
+            ..ControlParameters::of(DataRate::from_bits_per_second(target as u64))
         }
     }
 

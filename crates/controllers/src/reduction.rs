@@ -99,11 +99,10 @@ impl Episode {
     /// Returns the window after a report of `delivered` bytes that leaves `pipe` bytes in flight.
     fn window(&self, delivered: u64, pipe: u64, segment_bytes: u64) -> u64 {
         let mut room = if pipe > self.target_bytes {
-            let due = u128::from(self.delivered_bytes) * u128::from(self.target_bytes);
-            let due = due.div_ceil(u128::from(self.flight_bytes)) as u64;
+            let product = u128::from(self.delivered_bytes) * u128::from(self.target_bytes);
+            let due_bytes = product.div_ceil(u128::from(self.flight_bytes)) as u64;
             // Linux counts packets, and rounds up.
-            let due = due.div_ceil(segment_bytes) * segment_bytes;
-            due.saturating_sub(self.sent_bytes)
+            (due_bytes.div_ceil(segment_bytes) * segment_bytes).saturating_sub(self.sent_bytes)
         } else {
             let unused = self.delivered_bytes.saturating_sub(self.sent_bytes);
             let bound = if self.is_of_losses {

@@ -246,16 +246,15 @@ impl Zhu {
     /// Allocates the rate of the least distortion.
     fn allocate(&mut self, path: PathId, session: &SessionView, paths: &[PathView]) {
         let deadline = match session.deadline {
-            Duration::ZERO => USUAL_DEADLINE,
-            deadline => deadline,
+            Duration::ZERO => USUAL_DEADLINE.as_secs_f64(),
+            deadline => deadline.as_secs_f64(),
         };
-        let deadline = deadline.as_secs_f64();
-        let own = |view: Option<&PathView>| PathModel {
+        let view = paths.iter().find(|view| view.id == path);
+        let own = PathModel {
             available: self.available,
             burst: self.burst,
             slack: slack(deadline, view.and_then(|view| view.rtt.least)),
         };
-        let own = own(paths.iter().find(|view| view.id == path));
         let burst = self.packet_bits;
         let siblings = paths
             .iter()

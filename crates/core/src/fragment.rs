@@ -1,6 +1,7 @@
 //! Names of frames and their fragments, and edges of messages, by which all layers refer to them.
 
 use core::fmt;
+use core::ops::Range;
 
 use anabranch_units::Importance;
 
@@ -65,5 +66,13 @@ impl Edges {
             ..self
         };
         (first, second)
+    }
+
+    /// Returns the edges of a part of the segment `whole`.
+    pub(crate) fn of_part(self, whole: &Range<u64>, part: &Range<u64>) -> Edges {
+        Edges {
+            begins: self.begins && part.start == whole.start,
+            ends: self.ends && part.end == whole.end,
+        }
     }
 }

@@ -284,6 +284,16 @@ impl Path {
             || self.says_close
     }
 
+    /// Returns whether the path has been removed, and its number not been taken since.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.state() == PathState::Removed
+    }
+
+    /// Returns whether an end has to look at the path. Only one that sends looks at those at rest.
+    pub(crate) fn is_in_use(&self, is_sender: bool) -> bool {
+        !self.is_removed() && (is_sender || !self.is_at_rest())
+    }
+
     /// Returns whether nothing is sent here, and nothing is awaited.
     pub(crate) fn is_at_rest(&self) -> bool {
         let has_outstanding = self.recovery.outstanding_bytes() > 0;
@@ -319,8 +329,10 @@ impl Path {
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        let is_late = |least| comes_late(now + least, packet, lifetime);
-        self.rules.has(SenderRule::LateDrops) && self.min_one_way_delay().is_some_and(is_late)
+        self.rules.has(SenderRule::LateDrops)
+            && self
+                .min_one_way_delay()
+                .is_some_and(|least| comes_late(now + least, packet, lifetime))
     }
 
     pub(crate) fn has_window(&self) -> bool {

@@ -455,9 +455,10 @@ impl Recovery {
                 digest.lost.push(*packet);
             });
         if is_by_report && self.trusts_report_times {
-            let is_missing = |packet: &SentPacket| self.reordering.is_missing(packet);
-            self.sent
-                .declare_missing(is_missing, |packet| digest.lost.push(*packet));
+            self.sent.declare_missing(
+                |packet| self.reordering.is_missing(packet),
+                |packet| digest.lost.push(*packet),
+            );
         }
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
@@ -487,12 +488,11 @@ impl Recovery {
                 mtu.on_lost(now, packet, is_silence);
             }
             let carried = mtu.carried();
-            let is_probe = |packet: &SentPacket| packet.content == PacketContent::MtuProbe;
-            digest.too_large.extend(
-                digest
-                    .lost
-                    .extract_if(.., |packet| packet.bytes > carried || is_probe(packet)),
-            );
+            digest
+                .too_large
+                .extend(digest.lost.extract_if(.., |packet| {
+                    packet.bytes > carried || packet.content == PacketContent::MtuProbe
+                }));
         }
         let lost_bytes = digest
             .lost

@@ -177,15 +177,19 @@ impl ReasonCounts {
     /// Returns the sum of both, reason by reason.
     #[must_use]
     pub fn plus(&self, other: &ReasonCounts) -> ReasonCounts {
-        let sum = |index: usize| self.0[index].plus(other.0[index]);
-        ReasonCounts(core::array::from_fn(sum))
+        let mut sum = *self;
+        for (count, other) in sum.0.iter_mut().zip(other.0) {
+            *count = count.plus(other);
+        }
+        sum
     }
 
     /// Returns the increase since `earlier`, reason by reason.
     #[must_use]
     pub fn since(&self, earlier: &ReasonCounts) -> ReasonCounts {
-        let since = |index: usize| self.0[index].since(earlier.0[index]);
-        ReasonCounts(core::array::from_fn(since))
+        ReasonCounts(core::array::from_fn(|index| {
+            self.0[index].since(earlier.0[index])
+        }))
     }
 }
 

@@ -249,7 +249,7 @@ impl<C: Content> Session<C> {
         let Some(path) = self.paths.get_mut(id.index()) else {
             return;
         };
-        if path.state() != PathState::Removed {
+        if !path.is_removed() {
             path.liveness.remove();
             self.content.take_back(&mut self.paths, id);
             self.declare_silent(now, id, SendReason::PathRemoved);
@@ -282,11 +282,7 @@ impl<C: Content> Session<C> {
 
     /// Removes a path. Packets bound to it or in flight on it move to the others.
     pub fn remove_path(&mut self, now: Instant, path: PathId) {
-        if self
-            .paths
-            .get(path.index())
-            .is_none_or(|path| path.state() == PathState::Removed)
-        {
+        if self.paths.get(path.index()).is_none_or(Path::is_removed) {
             return;
         }
         self.paths[path.index()].liveness.remove();

@@ -155,13 +155,30 @@ fn constants_have_the_values_that_the_document_states() {
     }
 }
 
+/// Returns the body of a function of a file.
+fn body(file: &str, signature: &str) -> String {
+    let code = source(file);
+    let begin = code.find(signature).expect(signature);
+    let end = code[begin..].find("\n    }\n").expect("it ends");
+    code[begin..begin + end].to_owned()
+}
+
 /// The order inside a report, with one refresh of the views.
 #[test]
 fn a_report_is_handled_in_the_order_of_the_document() {
-    let code = source("session/media/feedback.rs");
-    let begin = code.find("pub(super) fn on_report").unwrap();
-    let body = &code[begin..];
-    let body = &body[..body.find("\n    }\n").unwrap()];
+    // The path's state follows between the two hooks of the content.
+    let session = body("session/receive.rs", "    fn on_feedback(");
+    let (before, after) = session.split_once("content.on_report(").expect("its hook");
+    assert!(!before.contains("judge_answer("));
+    let (between, _) = after
+        .split_once("content.act_on_report(")
+        .expect("its hook");
+    let parts = [
+        body("session/media/feedback.rs", "pub(super) fn record_report("),
+        between.to_owned(),
+        body("session/media.rs", "    fn act_on_report("),
+    ];
+    let body = parts.concat();
     let calls = [
         "on_acked(",
         "notify_controller(",

@@ -190,6 +190,11 @@ fn fec_ends_within_ten_seconds_of_the_last_loss() {
     }
 }
 
+/// Returns the number of repairs on both paths.
+fn repairs(trial: &Trial) -> u64 {
+    repairs_on(&trial.network, 0) + repairs_on(&trial.network, 1)
+}
+
 fn repairs_on(network: &Network, path: usize) -> u64 {
     let counters = network.sender.path_counters(PathId(path as u8)).unwrap();
     counters.repair_packets
@@ -217,7 +222,6 @@ fn fec_ends_though_a_path_out_of_use_was_lossy() {
         let from = trial.network.now;
         trial.network.paths[0].outage = Some((from, from + Duration::from_secs(4)));
         trial.run(4, 12_000);
-        let repairs = |trial: &Trial| repairs_on(&trial.network, 0) + repairs_on(&trial.network, 1);
         let during = repairs(&trial);
         assert!(during > 20, "{fec}: {during}");
         // The path comes back when a challenge is answered, a second after the outage at most.
@@ -243,8 +247,9 @@ fn fec_repairs_are_split_over_the_other_paths_inversely_to_their_losses() {
         }
         for _ in 0..5 {
             let views = network.sender.paths(network.now);
-            let weight = |path: usize| repair_weight(0.0, views[path].risk.recent_loss());
-            let share = weight(2) / (weight(1) + weight(2));
+            let [one, other] =
+                [1, 2].map(|path| repair_weight(0.0, views[path].risk.recent_loss()));
+            let share = other / (one + other);
             expected += share * f64::from(u8::from(second >= 8)) / 100.0;
             network.send(40_000, false);
             network.run_until(network.now + Duration::from_millis(200));
@@ -290,11 +295,10 @@ fn fec_a_burst_on_one_of_two_paths_is_recovered_by_repairs_on_the_other() {
     let counters = trial.network.receiver.counters();
     assert!(counters.recovered_fragments >= 8, "{counters:?}");
     assert_eq!(residual, 0.0);
-    let repeated = |path| {
+    for path in 0..2 {
         let counters = trial.network.sender.path_counters(PathId(path)).unwrap();
-        counters.retransmitted_packets
-    };
-    assert_eq!((repeated(0), repeated(1)), (0, 0));
+        assert_eq!(counters.retransmitted_packets, 0, "{path}");
+    }
 }
 
 #[test]
@@ -416,8 +420,8 @@ fn arq_a_last_try_takes_two_paths_unless_the_first_loses_nothing() {
     for (other_loss, is_doubled) in [(0.05, true), (0.0, false)] {
         let mut trial = Trial::new("off", vec![lossy(0.1, 100), lossy(other_loss, 102)]);
         trial.run(20, 9_000);
-        let sent = |path| *trial.network.sender.path_counters(PathId(path)).unwrap();
-        let (on_lossy, on_other) = (sent(0), sent(1));
+        let [on_lossy, on_other] =
+            [0, 1].map(|path| *trial.network.sender.path_counters(PathId(path)).unwrap());
         let lost_packets = on_lossy.lost_packets + on_other.lost_packets;
         assert!(lost_packets > 50);
         let copies = on_lossy.retransmitted_packets + on_other.retransmitted_packets;
@@ -452,14 +456,15 @@ fn arq_frames_that_no_other_needs_are_dropped_before_references() {
         network.run_until(network.now + Duration::from_millis(40));
     }
     network.run_until(network.now + Duration::from_secs(2));
-    let received = |importance| {
-        let frames = network.received.iter();
-        frames
-            .filter(|(_, frame)| frame.importance == importance)
-            .count()
-    };
-    assert_eq!(received(Importance::Reference), 150);
-    assert!((20..120).contains(&received(Importance::Disposable)));
+    let [references, disposable] =
+        [Importance::Reference, Importance::Disposable].map(|importance| {
+            let frames = network.received.iter();
+            frames
+                .filter(|(_, frame)| frame.importance == importance)
+                .count()
+        });
+    assert_eq!(references, 150);
+    assert!((20..120).contains(&disposable));
 }
 
 #[test]

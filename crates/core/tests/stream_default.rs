@@ -91,12 +91,12 @@ fn no_part_of_a_live_stream_is_half_a_second_late_over_two_paths_that_carry_a_te
 fn random_loss_does_not_slow_bbr_down() {
     let rate = DataRate::from_kilobits_per_second(4_200);
     for loss in [0.01, 0.02] {
-        let lossy = |rtt| TestPath {
+        let paths = [20, 50].map(|rtt| TestPath {
             loss,
             ..path(3, rtt, 100)
-        };
+        });
         let time = Duration::from_secs(20);
-        let (_, bytes) = live("bbr-linux", vec![lossy(20), lossy(50)], rate, time);
+        let (_, bytes) = live("bbr-linux", paths.into(), rate, time);
         let share = bytes as f64 / rate.bytes_in(time) as f64;
         assert!(share >= 0.95, "{loss}: {share}");
     }
@@ -170,9 +170,10 @@ fn late_segments_move_to_the_near_path() {
     for scheduler in ["spd", "linux", "blest", "ecf"] {
         for (bed, before) in beds().iter().flat_map(|bed| SESSIONS.map(|one| (bed, one))) {
             for bytes in [10_000, 100_000, 1_000_000] {
-                let config = || config_by(scheduler, "cubic");
-                let alone = took(config(), &bed[..1], before, bytes).as_secs_f64();
-                let both = took(config(), bed, before, bytes).as_secs_f64();
+                let [alone, both] = [&bed[..1], bed].map(|paths| {
+                    let config = config_by(scheduler, "cubic");
+                    took(config, paths, before, bytes).as_secs_f64()
+                });
                 let slowdown = both / alone;
                 assert!(
                     slowdown <= 1.05,

@@ -232,12 +232,8 @@ fn random_networks() {
                             name => mean(&case, Ok(name)),
                         };
                         assert!(times[0] < 400.0, "{scheduler}");
-                        let times = times
-                            .iter()
-                            .map(|time| format!("{time:.4}"))
-                            .collect::<Vec<_>>()
-                            .join(";");
-                        println!("R,{seed},{controller},{kind},{bytes},{scheduler},{times}");
+                        let columns = times.map(|time| format!("{time:.4}")).join(";");
+                        println!("R,{seed},{controller},{kind},{bytes},{scheduler},{columns}");
                     }
                 }
             }

@@ -94,17 +94,9 @@ fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn(
     config.media.deadline = Duration::from_millis(300);
     let mut session = MediaSession::new(config, Seed(1), Instant::ZERO).unwrap();
     session.add_path(Instant::ZERO, PathOptions::default());
-    let frame = |len| Frame {
-        bytes: vec![0; len].into(),
-        importance: Importance::Key,
-        captured_at: Instant::ZERO,
-        lifetime: None,
-    };
-    let send = |session: &mut MediaSession, len| {
-        let _ = session.send_frame(Instant::ZERO, &frame(len));
-        drain(session, Instant::ZERO);
-    };
-    send(&mut session, 400);
+    let frame = Frame::new(vec![0; 400], Importance::Key, Instant::ZERO);
+    let _ = session.send_frame(Instant::ZERO, &frame);
+    drain(&mut session, Instant::ZERO);
     // A forged report, as a fuzzer found it.
     let report = [
         0x40, 0x05, 0x44, 0xc3, 0x0b, 0xc5, 0x6e, 0xd2, 0x82, 0xf3, 0x02, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -118,7 +110,9 @@ fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn(
     session.handle_datagram(Instant::ZERO, meta, &report);
     drain(&mut session, Instant::ZERO);
     for _ in 0..87 {
-        send(&mut session, 257);
+        let frame = Frame::new(vec![0; 257], Importance::Key, Instant::ZERO);
+        let _ = session.send_frame(Instant::ZERO, &frame);
+        drain(&mut session, Instant::ZERO);
     }
     let later = Instant::from_micros(1_044_448);
     drain(&mut session, later);
@@ -131,12 +125,11 @@ fn a_path_that_is_idle_once_its_packets_have_expired_is_probed_in_the_same_turn(
 #[test]
 fn a_report_that_is_read_late_shows_the_round_trip_of_its_arrival() {
     let at = Instant::from_millis;
-    let session = || {
+    let [mut sender, mut receiver] = [(); 2].map(|()| {
         let mut session = MediaSession::new(support::usual(), Seed(1), at(0)).unwrap();
         session.add_path(at(0), PathOptions::default());
         session
-    };
-    let (mut sender, mut receiver) = (session(), session());
+    });
     let meta = |received_at| DatagramMeta {
         path: PathId(0),
         received_at,

@@ -174,12 +174,12 @@ mod tests {
     fn the_earliest_is_min_cost_where_nothing_is_in_flight() {
         // A packet's own time, which `min-cost` does not count, is equal on both.
         let paths = vec![path(0, 40, 6), path(1, 90, 6)];
-        let trail = |scheduler| {
+        let [ours, theirs] = [build_earliest(), min_cost::build()].map(|scheduler| {
             let bound = Bed::new(scheduler, paths.clone()).schedule(&Bed::frame(60, 1000));
             let sets = bound.iter().map(|(_, set)| *set);
             sets.collect::<Vec<_>>()
-        };
-        assert_eq!(trail(build_earliest()), trail(min_cost::build()));
+        });
+        assert_eq!(ours, theirs);
     }
 
     #[test]

@@ -81,20 +81,14 @@ impl SessionChoice for Blest {
             let range = self.rtts[path.id.index()].get_or_insert((rtt, rtt));
             *range = (range.0.min(rtt), range.1.max(rtt));
         }
-        let sum = |kind: fn(&PacketView) -> bool| {
-            let packets = queue.iter().filter(|(_, packet)| kind(packet));
-            packets
-                .map(|(_, packet)| u64::from(packet.bytes))
-                .sum::<u64>()
-        };
-        let committed = paths
+        let on_paths = paths
             .iter()
             .map(|path| path.bytes_in_flight + path.queued_bytes);
-        let committed = committed.sum::<u64>() + sum(|packet| packet.kind() == PacketKind::Source);
+        let committed = on_paths.sum::<u64>() + bytes_in(queue, is_source);
         self.window_bytes = session.window_bytes.map(|bytes| bytes + committed);
         let first = queue.packet(0).map_or(0, |packet| u64::from(packet.bytes));
         let is_full = session.window_bytes.is_some_and(|bytes| bytes < first);
-        self.is_blocked |= is_full || sum(is_retransmitted) > 0;
+        self.is_blocked |= is_full || bytes_in(queue, is_retransmitted) > 0;
     }
 
     fn choose(
@@ -105,7 +99,10 @@ impl SessionChoice for Blest {
     ) -> Option<PathId> {
         let fast = least_rtt(eligible_paths(packet, paths))?;
         let chosen = least_rtt(with_room(packet, paths))?;
-        let Some(window) = self.window_bytes.filter(|_| chosen.id != fast.id) else {
+        if chosen.id == fast.id {
+            return Some(chosen.id);
+        }
+        let Some(window) = self.window_bytes else {
             return Some(chosen.id);
         };
         self.update(chosen);
@@ -116,6 +113,16 @@ impl SessionChoice for Blest {
             u128::from(fast_bytes) * u128::from(self.lambda) <= space(window, slow_bytes);
         has_space.then_some(chosen.id)
     }
+}
+
+/// Returns the bytes of the packets of this kind.
+fn bytes_in(queue: &SendQueue<'_>, is_meant: fn(&PacketView) -> bool) -> u64 {
+    let packets = queue.iter().filter(|(_, packet)| is_meant(packet));
+    packets.map(|(_, packet)| u64::from(packet.bytes)).sum()
+}
+
+fn is_source(packet: &PacketView) -> bool {
+    packet.kind() == PacketKind::Source
 }
 
 /// Returns the rest of the window beside `slow_bytes`, in thousandths of bytes.

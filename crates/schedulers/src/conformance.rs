@@ -83,12 +83,12 @@ pub fn random_paths(rng: &mut Rng) -> Vec<PathView> {
 /// Returns the packets of a random frame.
 pub fn random_frame(rng: &mut Rng, number: u64) -> Vec<PacketView> {
     let fragment_count = 1 + rng.below(40) as u16;
-    let importance = [
+    let kinds = [
         Importance::Key,
         Importance::Reference,
         Importance::Disposable,
     ];
-    let importance = importance[rng.below(3) as usize];
+    let importance = kinds[rng.below(3) as usize];
     let deadline = rng
         .chance(0.7)
         .then(|| Instant::from_millis(9_500 + rng.below(1_500)));

@@ -87,8 +87,8 @@ impl Daps {
 
     fn make_list(&mut self, now: Instant, packet_bytes: u64, paths: &[PathView]) {
         self.places.resize(paths.len(), Place::default());
-        let usable = || paths.iter().filter(|path| path.state.is_usable());
-        self.horizon = horizon(usable().map(rtt));
+        let usable = paths.iter().filter(|path| path.state.is_usable());
+        self.horizon = horizon(usable.map(rtt));
         self.ends_at = now + self.horizon;
         for (path, place) in paths.iter().zip(&mut self.places) {
             let rate = rate(path);

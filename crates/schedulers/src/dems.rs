@@ -126,27 +126,21 @@ impl Dems {
         let forward = usable(paths)
             .min_by_key(|path| path.preferred(path.rtt.latest.unwrap_or(PathView::UNKNOWN_RTT)))
             .map(|path| path.id);
-        let bytes_at = |index| {
-            queue
-                .packet(index)
-                .map_or(0, |packet| u64::from(packet.bytes))
-        };
         while start < end {
-            let finish = |path: &&PathView| {
+            let Some(path) = usable(paths).min_by_key(|path| {
                 let next = if Some(path.id) == forward {
                     start
                 } else {
                     end - 1
                 };
-                let bytes = bytes_on[path.id.index()] + bytes_at(next);
+                let bytes = bytes_on[path.id.index()] + bytes_at(queue, next);
                 path.preferred(transfer_cost(path, bytes))
-            };
-            let Some(path) = usable(paths).min_by_key(finish) else {
+            }) else {
                 return;
             };
             let id = path.id;
             let index = if Some(id) == forward { start } else { end - 1 };
-            bytes_on[id.index()] += bytes_at(index);
+            bytes_on[id.index()] += bytes_at(queue, index);
             self.split.push((index, id));
             if Some(id) == forward {
                 start += 1
@@ -206,6 +200,11 @@ impl Repetition {
     fn copy_on(&self, place: usize, id: PathId) -> Option<PathId> {
         (id == self.late && place >= self.from_place).then_some(self.on)
     }
+}
+
+fn bytes_at(queue: &SendQueue<'_>, index: usize) -> u64 {
+    let packet = queue.packet(index);
+    packet.map_or(0, |packet| u64::from(packet.bytes))
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 //! lowest cost or, if all are overloaded, of the least load. When paths come or go the shares start
 //! again from the rates'.
 
+use core::cmp::Ordering;
+
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::{DataRate, Instant};
@@ -162,25 +164,24 @@ impl Edcld {
         term.propagation + (1.0 - w) / term.headroom + w * term.queue / term.rate
     }
 
+    /// Compares two terms; the better one is less. The worst of several overloaded paths is the one
+    /// furthest above its rate.
+    fn order(&self, a: &Term, b: &Term) -> Ordering {
+        let costs = self.cost(a).total_cmp(&self.cost(b));
+        costs.then_with(|| (-a.headroom / a.rate).total_cmp(&(-b.headroom / b.rate)))
+    }
+
     /// Moves Δψ from the worst path to the best.
     fn shift(&mut self, packet_bytes: u32, input_rate: f64, paths: &[PathView]) {
-        let terms = || {
-            paths
-                .iter()
-                .map(|path| self.term(path, packet_bytes, input_rate))
-        };
-        // The worst of several overloaded paths is the one furthest above its rate.
-        let key = |term: &Term| (self.cost(term), -term.headroom / term.rate);
-        let order = |a: &Term, b: &Term| {
-            let (a, b) = (key(a), key(b));
-            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
-        };
-        let Some(best) = terms().min_by(order) else {
+        let terms = paths
+            .iter()
+            .map(|path| self.term(path, packet_bytes, input_rate));
+        let Some(best) = terms.clone().min_by(|a, b| self.order(a, b)) else {
             return;
         };
-        let Some(worst) = terms()
+        let Some(worst) = terms
             .filter(|term| self.shares[term.id.index()] > 0.0)
-            .max_by(order)
+            .max_by(|a, b| self.order(a, b))
         else {
             return;
         };

@@ -76,26 +76,28 @@ fn residual(is_key: bool) -> f64 {
 /// none of those is left, the shares follow bandwidth. Losses or delays of other paths do not
 /// concern media.
 fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
-    let is_ready = |path: &&PathView| path.is_in_service();
-    let carried = |path: &PathView| {
-        if path.risk.media_share >= MIN_MEDIA_SHARE {
-            path.risk.media_share
-        } else {
-            0.0
-        }
-    };
-    let total_share: f64 = paths.iter().filter(is_ready).map(carried).sum();
-    let weight = move |path: &PathView| {
-        if total_share > 0.0 {
-            carried(path)
+    let ready = paths.iter().filter(|path| path.is_in_service());
+    let is_known = ready.clone().map(carried_share).sum::<f64>() > 0.0;
+    let weights = ready.map(move |path| {
+        let weight = if is_known {
+            carried_share(path)
         } else {
             path.bandwidth.bits_per_second().max(1) as f64
-        }
-    };
-    let total: f64 = paths.iter().filter(is_ready).map(weight).sum();
-    let ready = paths.iter().filter(is_ready);
-    let shares = ready.map(move |path| (path, weight(path) / total));
+        };
+        (path, weight)
+    });
+    let total: f64 = weights.clone().map(|(_, weight)| weight).sum();
+    let shares = weights.map(move |(path, weight)| (path, weight / total));
     shares.filter(|(_, share)| *share > 0.0)
+}
+
+/// Returns the share of media that the path carries; zero if it hardly matters.
+fn carried_share(path: &PathView) -> f64 {
+    if path.risk.media_share >= MIN_MEDIA_SHARE {
+        path.risk.media_share
+    } else {
+        0.0
+    }
 }
 
 /// Returns the losses of media: each path's worst of the last ten seconds, weighted by its share of

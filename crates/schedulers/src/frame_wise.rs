@@ -61,10 +61,10 @@ impl<D: FrameDeal> PathChoice for FrameWise<D> {
             self.deal.deal(now, packet, &self.usable, &mut self.turns);
             self.turns.truncate(usize::from(packet.fragment_count));
         }
-        let turn = self.turns.get(self.taken_count).copied();
+        let dealt = self.turns.get(self.taken_count).copied();
         self.taken_count += 1;
         // A path that has become unusable since the frame was dealt loses its turns to the fastest.
-        let turn = turn.filter(|id| eligible_paths(packet, paths).any(|path| path.id == *id));
+        let turn = dealt.filter(|id| eligible_paths(packet, paths).any(|path| path.id == *id));
         Some(turn.unwrap_or(fastest))
     }
 

@@ -113,13 +113,13 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 
 impl PathChoice for Mdp {
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let usable = || eligible_paths(packet, paths).take(MAX_PATHS);
-        let met: PathSet = usable().map(|path| path.id).collect();
+        let usable = eligible_paths(packet, paths).take(MAX_PATHS);
+        let met: PathSet = usable.clone().map(|path| path.id).collect();
         if met.is_empty() {
             return None;
         }
         let bytes = u64::from(packet.bytes);
-        self.refresh(now, met, bytes, usable());
+        self.refresh(now, met, bytes, usable.clone());
         if !self.table.is_solved {
             self.table.sweep();
         }
@@ -128,7 +128,7 @@ impl PathChoice for Mdp {
             Some(id) if self.bin_left_bytes >= bytes => id,
             _ => {
                 self.bin_left_bytes = BIN_PACKETS * bytes;
-                self.next_path(usable())?
+                self.next_path(usable)?
             }
         };
         self.bin_left_bytes -= bytes;
@@ -170,12 +170,11 @@ impl Mdp {
 
     /// Returns the path of the next bin; of equally good ones the next after the last one taken.
     fn next_path<'a>(&self, paths: impl Iterator<Item = &'a PathView> + Clone) -> Option<PathId> {
-        let bins = |path: &PathView| path.queued_bytes as f64 * 8.0 / self.table.bin_bits;
-        let levels = self.levels(paths.clone().map(bins));
+        let levels = self.levels(paths.clone().map(|path| self.table.bins(path)));
         let after = self.last.map_or(0, |id| id.0 + 1);
         let mut best: Option<(f64, bool, PathId)> = None;
         for (index, path) in paths.enumerate() {
-            let cost = self.table.cost(bins(path), &levels, index);
+            let cost = self.table.cost(self.table.bins(path), &levels, index);
             let is_before = path.id.0 < after;
             let is_better = best.is_none_or(|(least, was_before, _)| {
                 let margin = TOLERANCE * least.max(1.0);
@@ -206,6 +205,11 @@ impl Mdp {
 }
 
 impl Table {
+    /// Returns the number of bins that wait for a path.
+    fn bins(&self, path: &PathView) -> f64 {
+        path.queued_bytes as f64 * 8.0 / self.bin_bits
+    }
+
     /// Sets the problem. The iteration starts from the values of the last one, unless that was of
     /// other paths.
     fn set(&mut self, points: &[GridPoint], bin_bits: f64, is_other: bool) {

@@ -50,7 +50,6 @@ impl PathChoice for Oms {
             self.deficits = [0.0; PathId::LIMIT];
         }
         let bytes = f64::from(packet.bytes);
-        let bandwidth = |path: &PathView| preferred_bandwidth(path).bits_per_second().max(1) as f64;
         let total: f64 = eligible_paths(packet, paths).map(bandwidth).sum();
         // Deficits sum to zero, so at least one is not negative.
         let id = eligible_paths(packet, paths)
@@ -63,6 +62,11 @@ impl PathChoice for Oms {
         self.deficits[id.index()] -= bytes;
         Some(id)
     }
+}
+
+/// Returns the preferred bandwidth in bits per second.
+fn bandwidth(path: &PathView) -> f64 {
+    preferred_bandwidth(path).bits_per_second().max(1) as f64
 }
 
 #[cfg(test)]
@@ -114,12 +118,11 @@ mod tests {
             (m1(), 0.9, 0.8),
             (vec![path(0, 20, 3), path(1, 60, 1)], 0.7, 2.7),
         ] {
-            let mean = |scheduler| {
+            let [oms, wrr] = [build(), wrr::build()].map(|scheduler| {
                 let mut bed = FluidBed::new(scheduler, paths.clone());
                 bed.run_at(load, 20);
                 mean_millis(&bed.packet_delays)
-            };
-            let (oms, wrr) = (mean(build()), mean(wrr::build()));
+            });
             assert!(
                 oms <= wrr + packet_millis,
                 "{oms} ms, wrr {wrr} ms at {load}"

@@ -324,8 +324,10 @@ mod tests {
             .collect();
         let mut stms = Stms::default();
         gap(&mut stms, &paths);
-        let slow = |rest| (0..32).filter(move |id| id % 2 == rest && *id != fastest);
-        let expected = [fastest].into_iter().chain(slow(0)).chain(slow(1));
+        let slow = (0..32).step_by(2).chain((1..32).step_by(2));
+        let expected = [fastest]
+            .into_iter()
+            .chain(slow.filter(|id| *id != fastest));
         assert!(stms.order.iter().map(|id| id.0).eq(expected));
     }
 

@@ -505,18 +505,12 @@ impl Lines {
 
     /// Returns the mean time from a frame's capture to its last packet's arrival.
     pub(super) fn mean_frame_delay(&self) -> Duration {
-        let whole_at = |frame: usize| {
-            let last = self
-                .arrived
-                .iter()
-                .rev()
-                .find(|arrived| arrived.packet.frame.0 == frame as u64);
-            last.expect("it has arrived").at
-        };
-        let delays = self.frames.iter().enumerate();
-        let total: Duration = delays
-            .map(|(frame, came_at)| whole_at(frame) - *came_at)
-            .sum();
+        let delays = self.frames.iter().zip(0..).map(|(came_at, frame)| {
+            let mut last_first = self.arrived.iter().rev();
+            let last = last_first.find(|arrived| arrived.packet.frame.0 == frame);
+            last.expect("it has arrived").at - *came_at
+        });
+        let total: Duration = delays.sum();
         total / self.frames.len() as u64
     }
 }

@@ -170,10 +170,10 @@ fn quic_zhang_lei_three_flows_fill_a_product_of_queue_and_swing() {
             (0.13..=0.2).contains(&run.variation),
             "case {case}: {run:?}"
         );
-        let later = flows
+        let delays = flows
             .iter()
             .map(|flow| flow.one_way_delay_between(100, 300));
-        let later = later.map(Duration::as_millis_f64).sum::<f64>() / 3.0;
+        let later = delays.map(Duration::as_millis_f64).sum::<f64>() / 3.0;
         assert!((300.0..=312.0).contains(&later), "case {case}: {later}");
         let [all, late] = [0, 100].map(|from| {
             let dropped = flows.iter().map(|flow| flow.dropped_between(from, 300));

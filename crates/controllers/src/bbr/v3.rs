@@ -447,12 +447,14 @@ impl Bbr3 {
 
     /// `BoundCwndForModel`.
     fn bound_cwnd_for_model(&mut self) {
-        let cap = match self.state {
+        let longterm = match self.state {
             State::ProbeRtt | State::ProbeBwCruise => self.inflight_with_headroom(),
             _ if self.is_in_probe_bw() => self.inflight_longterm,
             _ => UNBOUNDED,
         };
-        let cap = cap.min(self.inflight_shortterm).max(self.min_pipe_cwnd());
+        let cap = longterm
+            .min(self.inflight_shortterm)
+            .max(self.min_pipe_cwnd());
         self.cwnd = self.cwnd.min(cap);
     }
 

@@ -224,7 +224,10 @@ impl GainCycle {
         if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
             return self.start_phase(now, 0, ask);
         }
-        let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) else {
+        if self.phase != 0 {
+            return;
+        }
+        let Some(probe) = &mut self.long_probe else {
             return;
         };
         let Some(base) = probe.base else { return };

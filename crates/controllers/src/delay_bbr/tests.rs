@@ -492,14 +492,14 @@ fn losses_without_a_queue_or_a_queue_without_losses_are_no_overflow() {
 #[test]
 fn an_answer_that_does_not_help_is_not_repeated_for_long() {
     fn answers(rig: &mut Rig, rounds: usize) -> usize {
-        (0..rounds)
-            .filter(|_| {
-                rig.bbr.enter_probe_bw(rig.now);
-                rig.bbr.signal.restart(u64::MAX);
-                rig.lossy_round(300, kbps(2_000), 0.2);
-                rig.bbr.state() == "Drain"
-            })
-            .count()
+        let mut count = 0;
+        for _ in 0..rounds {
+            rig.bbr.enter_probe_bw(rig.now);
+            rig.bbr.signal.restart(u64::MAX);
+            rig.lossy_round(300, kbps(2_000), 0.2);
+            count += usize::from(rig.bbr.state() == "Drain");
+        }
+        count
     }
 
     let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));

@@ -141,8 +141,10 @@ impl DelayBbr {
             self.trains.on_acked(packet, longest);
         }
         // The first flight is sent at once, so its train does not count.
-        let is_known = !self.bandwidth.max().is_zero();
-        let Some(train) = self.trains.newest.filter(|_| is_known) else {
+        if self.bandwidth.max().is_zero() {
+            return;
+        }
+        let Some(train) = self.trains.newest else {
             return;
         };
         let sample = train.sample(self.noise.jitter.max(RttEstimator::GRANULARITY));

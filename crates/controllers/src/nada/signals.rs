@@ -56,20 +56,20 @@ impl LossInterval {
             .filter(|interval| **interval > 0.0)
             .count();
         let weights = &INTERVAL_WEIGHTS[..closed_count];
-        let total = |intervals: &mut dyn Iterator<Item = f64>| -> f64 {
-            intervals
-                .zip(weights)
-                .map(|(interval, weight)| interval * weight)
-                .sum()
-        };
-        let closed = total(&mut self.intervals.iter().copied());
+        let closed = weighted_sum(self.intervals.into_iter(), weights);
         let with_open = if has_open {
-            total(&mut core::iter::once(self.packets_since).chain(self.intervals))
+            let open = core::iter::once(self.packets_since);
+            weighted_sum(open.chain(self.intervals), weights)
         } else {
             0.0
         };
         (closed_count > 0).then(|| closed.max(with_open) / weights.iter().sum::<f64>())
     }
+}
+
+fn weighted_sum(values: impl Iterator<Item = f64>, weights: &[f64]) -> f64 {
+    let products = values.zip(weights).map(|(value, weight)| value * weight);
+    products.sum()
 }
 
 /// All signals of one path.

@@ -99,13 +99,16 @@ fn slope(values: &VecDeque<(Instant, f64)>) -> f64 {
     let Some(&(begin, _)) = values.front() else {
         return 0.0;
     };
-    let points = || (values.iter()).map(|&(at, y)| (at.saturating_since(begin).as_secs_f64(), y));
+    let points = values
+        .iter()
+        .map(|&(at, y)| (at.saturating_since(begin).as_secs_f64(), y));
     let count = values.len() as f64;
-    let mean_x = points().map(|(x, _)| x).sum::<f64>() / count;
-    let spread = points()
+    let mean_x = points.clone().map(|(x, _)| x).sum::<f64>() / count;
+    let spread = points
+        .clone()
         .map(|(x, _)| (x - mean_x) * (x - mean_x))
         .sum::<f64>();
-    let common = points().map(|(x, y)| (x - mean_x) * y).sum::<f64>();
+    let common = points.map(|(x, y)| (x - mean_x) * y).sum::<f64>();
     if spread > 0.0 { common / spread } else { 0.0 }
 }
 

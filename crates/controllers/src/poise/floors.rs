@@ -86,12 +86,11 @@ impl Floors {
         let is_sudden = before
             .and_then(|index| self.kept.get(index))
             .is_some_and(|&(_, earlier)| level - earlier > least_step);
-        let is_in_vain = || {
-            level - base_millis > least_step
+        let is_found = is_sudden
+            || (level - base_millis > least_step
                 && self.level(now, span * 2, jitter_millis).is_some()
-                && has_yielded()
-        };
-        (is_sudden || is_in_vain()).then_some(Step { since, is_sudden })
+                && has_yielded());
+        is_found.then_some(Step { since, is_sudden })
     }
 
     pub(super) fn clear(&mut self) {

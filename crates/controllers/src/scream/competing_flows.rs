@@ -76,11 +76,12 @@ impl DelayTarget {
     /// Returns the mean of the newest samples, and the variance of all.
     fn mean_and_variance(&self) -> (f64, f64) {
         let count = self.sample_count.min(VARIANCE_HISTORY);
-        let newest = |age: usize| self.history[(self.sample_count - 1 - age) % VARIANCE_HISTORY];
+        let newest =
+            (0..count).map(|age| self.history[(self.sample_count - 1 - age) % VARIANCE_HISTORY]);
         let recent = count.min(MEAN_HISTORY);
-        let recent_mean = (0..recent).map(newest).sum::<f64>() / recent as f64;
-        let mean = (0..count).map(newest).sum::<f64>() / count as f64;
-        let squares = (0..count).map(|age| (newest(age) - mean) * (newest(age) - mean));
+        let recent_mean = newest.clone().take(recent).sum::<f64>() / recent as f64;
+        let mean = newest.clone().sum::<f64>() / count as f64;
+        let squares = newest.map(|sample| (sample - mean) * (sample - mean));
         (recent_mean, squares.sum::<f64>() / count as f64)
     }
 }

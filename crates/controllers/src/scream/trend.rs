@@ -31,9 +31,10 @@ impl Trend {
     /// Returns the autocorrelation at a lag of one sample, over that at zero.
     fn correlation(&self) -> f64 {
         let mean = self.fractions.iter().sum::<f64>() / HISTORY as f64;
-        let at = |age: usize| self.fractions[(self.sample_count + age) % HISTORY] - mean;
-        let power: f64 = (0..HISTORY).map(|age| at(age) * at(age)).sum();
-        let lagged: f64 = (1..HISTORY).map(|age| at(age) * at(age - 1)).sum();
+        let by_age: [f64; HISTORY] =
+            core::array::from_fn(|age| self.fractions[(self.sample_count + age) % HISTORY] - mean);
+        let power: f64 = by_age.iter().map(|sample| sample * sample).sum();
+        let lagged: f64 = by_age.windows(2).map(|pair| pair[1] * pair[0]).sum();
         if power > 0.0 { lagged / power } else { 0.0 }
     }
 }

@@ -295,13 +295,10 @@ impl Receiver {
     /// §6.3.1; ns-2: the present one), at least half a packet per round trip.
     fn initial_interval(&self, path: &Path, now: Instant) -> f64 {
         let least = 0.5 * path.equation.segment_bytes / path.rtt;
-        let rate = self.receive_rate(now, path.rtt);
-        let rate = if self.profile.is_first_interval_by_largest_rate {
-            rate.max(self.max_receive_rate)
-        } else {
-            rate
-        };
-        let rate = rate.max(least);
+        let mut rate = self.receive_rate(now, path.rtt).max(least);
+        if self.profile.is_first_interval_by_largest_rate {
+            rate = rate.max(self.max_receive_rate);
+        }
         1.0 / path.equation.loss_event_rate(rate, path.rtt, path.timeout)
     }
 }

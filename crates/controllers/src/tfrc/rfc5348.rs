@@ -88,12 +88,12 @@ impl Sender for Rfc5348 {
             self.rate = (self.rate / 2.0).max(self.min_rate());
             return;
         }
-        let limit = if self.equation_rate > 2.0 * receive_rate {
+        let bound = if self.equation_rate > 2.0 * receive_rate {
             receive_rate
         } else {
             self.equation_rate / 2.0
         };
-        let limit = limit.max(self.min_rate());
+        let limit = bound.max(self.min_rate());
         self.receive_rates = ReceiveRates::of(now, limit / 2.0);
         self.rate = self.equation_rate.min(limit).max(self.min_rate());
     }

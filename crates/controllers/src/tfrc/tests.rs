@@ -294,12 +294,11 @@ fn rig() -> Rig<Rfc5348> {
 fn rfc5348_4_3_the_nofeedback_timer_is_four_round_trips_or_two_packets() {
     let mut rig = rig();
     assert_rate(&rig.controller.sender, 40.0);
-    let at = rig.now + Duration::from_millis(400);
+    let mut at = rig.now + Duration::from_millis(400);
     assert_eq!(rig.controller.next_timeout(), Some(at));
     rig.send(1);
     rig.controller.on_timeout(at, Timeout::Own);
     assert_rate(&rig.controller.sender, 20.0);
-    let mut at = at;
     for _ in 0..3 {
         at = rig.controller.next_timeout().unwrap();
         rig.controller.on_timeout(at, Timeout::Own);

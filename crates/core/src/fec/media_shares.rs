@@ -33,15 +33,15 @@ impl MediaShares {
     /// Writes each path's share into its view. Without recent media, all are zero.
     pub(crate) fn write_shares(&mut self, now: Instant, paths: &mut [PathView]) {
         self.forget_until(now);
-        let seconds = &self.bytes;
-        let of_path = |index: usize| -> u64 {
-            let bytes = seconds.iter().map(|second| u64::from(second[index]));
-            bytes.sum()
-        };
-        let total: u64 = (0..PathId::LIMIT).map(of_path).sum();
+        let total: u64 = (0..PathId::LIMIT).map(|index| self.bytes_on(index)).sum();
         for path in paths {
-            path.risk.media_share = of_path(path.id.index()) as f64 / total.max(1) as f64;
+            path.risk.media_share = self.bytes_on(path.id.index()) as f64 / total.max(1) as f64;
         }
+    }
+
+    fn bytes_on(&self, index: usize) -> u64 {
+        let bytes = self.bytes.iter().map(|second| u64::from(second[index]));
+        bytes.sum()
     }
 
     fn forget_until(&mut self, now: Instant) {

@@ -108,22 +108,22 @@ impl RepairPlacement {
                 placed[repair.path.index()] += 1;
             }
         }
-        let rank = |path: &PathView| {
+        let candidates = paths
+            .iter()
+            .filter(|path| path.is_in_service() && !packet.avoid.contains(path.id));
+        let ranked = candidates.map(|path| {
             let arrival = path.arrival(Priority::New, u64::from(packet.bytes));
             let arrives_at = now + arrival;
             let index = path.id.index();
             let share = f64::from(carried[index]) / f64::from(known.max(1));
-            Rank {
+            let rank = Rank {
                 is_late: packet.deadline.is_some_and(|at| arrives_at > at),
                 quotient: repair_weight(share, path.risk.recent_loss())
                     / f64::from(2 * u32::from(placed[index]) + 1),
                 cost: path.preferred(arrival),
-            }
-        };
-        let candidates = paths
-            .iter()
-            .filter(|path| path.is_in_service() && !packet.avoid.contains(path.id));
-        let ranked = candidates.map(|path| (rank(path), path.id));
+            };
+            (rank, path.id)
+        });
         let best = ranked.min_by(|(one, _), (other, _)| one.order(other));
         best.map(|(_, path)| path)
     }

@@ -390,16 +390,17 @@ impl SendBuffer {
     /// Only the last may still grow: then the second value is true.
     pub(crate) fn unfinished(&self) -> Vec<(Frame, bool)> {
         let unfinished = self.frames.iter().filter(|frame| !frame.is_settled());
-        let copy = |frame: &OutgoingFrame| {
-            let copy = Frame {
-                bytes: frame.bytes.to_bytes(),
-                importance: frame.importance,
-                captured_at: frame.captured_at,
-                lifetime: frame.own_lifetime,
-            };
-            (copy, frame.bytes.is_growing())
-        };
-        unfinished.map(copy).collect()
+        unfinished
+            .map(|frame| {
+                let copy = Frame {
+                    bytes: frame.bytes.to_bytes(),
+                    importance: frame.importance,
+                    captured_at: frame.captured_at,
+                    lifetime: frame.own_lifetime,
+                };
+                (copy, frame.bytes.is_growing())
+            })
+            .collect()
     }
 
     /// Gives up frames that are worthless by now, and reports those that were not sent whole to

@@ -31,22 +31,23 @@ impl<'a> Symbol<'a> {
     /// Reads a recovered symbol, which may end with padding. `near` is a frame of about its age.
     pub(crate) fn read(bytes: &'a [u8], near: FrameId) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<SYMBOL_HEAD_BYTES>()?;
-        let two = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
-        let four =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let header = FragmentHeader {
-            frame: FrameId(expand(four(7), near.0)),
-            offset: four(11),
+            frame: FrameId(expand(number_at(head, 7), near.0)),
+            offset: number_at(head, 11),
             ends_frame: head[2] & END_FLAG != 0,
             importance: importance_of(head[2])?,
         };
-        let payload = rest.get(..usize::from(two(0)))?;
+        let payload = rest.get(..usize::from(u16::from_le_bytes([head[0], head[1]])))?;
         header.admits(payload).then_some(Symbol {
             header,
-            captured_at_micros: four(3),
+            captured_at_micros: number_at(head, 3),
             payload,
         })
     }
+}
+
+fn number_at(head: &[u8; SYMBOL_HEAD_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
 #[cfg(test)]

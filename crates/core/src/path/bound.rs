@@ -34,10 +34,12 @@ impl Bound {
 
     /// Asserts that the sums are consistent: every packet has bytes.
     fn assert_sums(&self) {
-        let has_none = self.retransmissions.is_empty();
-        debug_assert_eq!(self.retransmission_bytes == 0, has_none);
-        let has_none = has_none && self.sources.is_empty();
-        debug_assert_eq!(self.bytes == 0, has_none);
+        let has_retransmissions = !self.retransmissions.is_empty();
+        debug_assert_eq!(self.retransmission_bytes > 0, has_retransmissions);
+        debug_assert_eq!(
+            self.bytes > 0,
+            has_retransmissions || !self.sources.is_empty()
+        );
     }
 
     pub(super) fn retransmission_bytes(&self) -> u64 {
@@ -105,37 +107,37 @@ impl Bound {
 
     /// Drops all packets of a frame.
     pub(super) fn drop_frame(&mut self, frame: FrameId) {
-        let drop_from = |queue: &mut VecDeque<PacketView>| {
-            let mut dropped_bytes = 0;
-            queue.retain(|packet| {
-                let is_other = packet.frame != frame;
-                if !is_other {
-                    dropped_bytes += u64::from(packet.bytes);
-                }
-                is_other
-            });
-            dropped_bytes
-        };
-        let retransmission_bytes = drop_from(&mut self.retransmissions);
+        let retransmission_bytes = drop_from(&mut self.retransmissions, frame);
         self.retransmission_bytes -= retransmission_bytes;
-        self.bytes -= retransmission_bytes + drop_from(&mut self.sources);
+        self.bytes -= retransmission_bytes + drop_from(&mut self.sources, frame);
         self.assert_sums();
     }
 
     /// Returns whether another copy of this packet is bound too. The scheduler binds none of
     /// repairs.
     pub(super) fn has_copy_of(&self, packet: &PacketView) -> bool {
-        let is_copy = |bound: &PacketView| {
-            bound.frame == packet.frame
-                && bound.fragment == packet.fragment
-                && bound.kind() == packet.kind()
+        let kind = packet.kind();
+        let queue = match kind {
+            PacketKind::Source => &self.sources,
+            PacketKind::Retransmission => &self.retransmissions,
+            PacketKind::Repair => return false,
         };
-        match packet.kind() {
-            PacketKind::Source => self.sources.iter().rev().any(is_copy),
-            PacketKind::Retransmission => self.retransmissions.iter().any(is_copy),
-            PacketKind::Repair => false,
-        }
+        let mut last_first = queue.iter().rev();
+        last_first.any(|bound| bound.id() == packet.id() && bound.kind() == kind)
     }
+}
+
+/// Drops the packets of a frame from a queue. Returns their bytes.
+fn drop_from(queue: &mut VecDeque<PacketView>, frame: FrameId) -> u64 {
+    let mut dropped_bytes = 0;
+    queue.retain(|packet| {
+        let is_other = packet.frame != frame;
+        if !is_other {
+            dropped_bytes += u64::from(packet.bytes);
+        }
+        is_other
+    });
+    dropped_bytes
 }
 
 impl Path {

@@ -90,8 +90,9 @@ impl Path {
 
     /// Returns the best active one of these paths other than `id`.
     pub(crate) fn best_other(paths: &[Path], id: PathId) -> Option<PathId> {
-        let is_other = |path: &&Path| path.id != id && path.state() == PathState::Active;
-        let others = paths.iter().filter(is_other);
+        let others = paths
+            .iter()
+            .filter(|path| path.id != id && path.state() == PathState::Active);
         let best = others.min_by_key(|path| path.recovery.rtt().smoothed());
         best.map(|path| path.id)
     }
@@ -102,8 +103,9 @@ impl Path {
         if paths[id.index()].suspected_until <= now {
             return;
         }
-        let is_other = |path: &&mut Path| path.id != id && path.state().is_usable();
-        let others = paths.iter_mut().filter(is_other);
+        let others = paths
+            .iter_mut()
+            .filter(|path| path.id != id && path.state().is_usable());
         if let Some(other) = others.max_by_key(|other| other.last_heard_at) {
             other.report_elsewhere = Some(id);
         }
@@ -111,8 +113,7 @@ impl Path {
 
     /// Returns the one of these paths whose state is to be reported to the peer on path `on`.
     pub(crate) fn status_for(paths: &[Path], on: PathId) -> Option<PathId> {
-        let is_pending = |path: &&Path| path.pending_status.is_some();
-        let about = paths.iter().find(is_pending)?.id;
+        let about = paths.iter().find(|path| path.pending_status.is_some())?.id;
         (Path::best_other(paths, about) == Some(on)).then_some(about)
     }
 }

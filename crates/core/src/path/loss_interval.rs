@@ -31,18 +31,19 @@ mod tests {
     fn the_longer_of_the_last_interval_and_the_present_one_counts() {
         let mut interval = LossInterval::default();
         let mut delivered = 0;
-        let mut bytes = |acked, is_lost| {
+        for (acked, is_lost, expected) in [
+            (1_000, false, 1_000),
+            (500, true, 1_500),
+            (1_200, false, 1_500),
+            (400, false, 1_600),
+            (0, true, 1_600),
+            (0, true, 0),
+        ] {
             delivered += acked;
             if is_lost {
                 interval.on_recovery(delivered);
             }
-            interval.bytes(delivered)
-        };
-        assert_eq!(bytes(1_000, false), 1_000);
-        assert_eq!(bytes(500, true), 1_500);
-        assert_eq!(bytes(1_200, false), 1_500);
-        assert_eq!(bytes(400, false), 1_600);
-        assert_eq!(bytes(0, true), 1_600);
-        assert_eq!(bytes(0, true), 0);
+            assert_eq!(interval.bytes(delivered), expected);
+        }
     }
 }

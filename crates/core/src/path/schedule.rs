@@ -58,9 +58,13 @@ impl ScheduleExchange {
     }
 }
 
+/// Returns whether two spans are equal, give or take an eighth.
+fn is_near(a: Duration, b: Duration) -> bool {
+    a.abs_diff(b) * 8 <= a
+}
+
 /// Returns whether the two schedules are equal, give or take an eighth of a span.
 fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
-    let is_near = |a: Duration, b: Duration| a.abs_diff(b) * 8 <= a;
     let are_intervals_near = match (one.interval, other.interval) {
         (Some(a), Some(b)) => is_near(a, b),
         (a, b) => a == b,

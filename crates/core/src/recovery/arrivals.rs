@@ -175,8 +175,8 @@ impl Arrivals {
             }
             self.recent.pop_front();
         }
-        let is_newest = |&(last, _): &(u64, Instant)| last < packet_number;
-        if self.recent.back().is_none_or(is_newest) {
+        let newest = self.recent.back();
+        if newest.is_none_or(|(last, _)| *last < packet_number) {
             self.recent.push_back((packet_number, received_at));
         } else {
             let position = self
@@ -300,12 +300,13 @@ impl Arrivals {
         self.due_at = None;
         self.reported_at = now;
         // The result is mostly the first alone, so a search would take longer.
-        let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
-        let new_ranges = self.ranges.iter().take_while(is_new).count();
-        let listed = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
+        let new_ranges = (self.ranges.iter()).take_while(|(_, high)| *high >= lowest_unreported);
+        let listed = (new_ranges.count() + REPEATED_RANGES).min(self.ranges.len());
         self.forget_reported();
-        let is_unreported = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
-        let fresh_count = self.recent.iter().rev().take_while(is_unreported).count();
+        let fresh = self.recent.iter().rev();
+        let fresh_count = fresh
+            .take_while(|(number, _)| *number >= lowest_unreported)
+            .count();
         // Without a gap, nothing older than the newest packet is reported again.
         if let [(0, _)] = self.ranges[..] {
             self.reported_count = self.recent.len().saturating_sub(1);
@@ -433,22 +434,22 @@ mod tests {
             on_hole: None,
             ..on_holes(1, 0)
         });
-        let mut next_number = 0;
-        let mut due_after = |millis| {
+        let cases = [
+            (500, 500, "the first packet"),
+            (510, 600, "the second"),
+            (590, 600, "however many come"),
+            (600, 600, "the last in time"),
+            (790, 790, "and at once after a longer silence"),
+        ];
+        for (number, (millis, expected, case)) in (0..).zip(cases) {
             let now = Instant::from_millis(millis);
-            arrivals.on_received(now, next_number, now, false);
-            next_number += 1;
+            arrivals.on_received(now, number, now, false);
             let due_at = arrivals.due_at().unwrap();
             if due_at <= now {
                 arrivals.report(now, PathId(0));
             }
-            due_at.as_micros() / 1_000
-        };
-        assert_eq!(due_after(500), 500, "the first packet");
-        assert_eq!(due_after(510), 600);
-        assert_eq!(due_after(590), 600, "however many come");
-        assert_eq!(due_after(600), 600);
-        assert_eq!(due_after(790), 790, "and at once after a longer silence");
+            assert_eq!(due_at.as_micros() / 1_000, expected, "{case}");
+        }
     }
 
     /// Returns when a receiver that is asked for it reports pauses, in milliseconds, if packets

@@ -32,8 +32,10 @@ impl CrossPathAcks {
     /// whose arrival time it states. Returns when that packet was sent, and the time for which its
     /// report was held back. Packets up to it are forgotten.
     pub(super) fn take(&mut self, report: &FeedbackReport) -> Option<(Instant, Duration)> {
-        let acked = |(number, _): &(u64, Instant)| report.held_back(*number).is_some();
-        let newest = self.0.iter().rposition(acked)?;
+        let newest = self
+            .0
+            .iter()
+            .rposition(|(number, _)| report.held_back(*number).is_some())?;
         let (number, sent_at) = self.0[newest];
         self.0.drain(..=newest);
         Some((sent_at, report.held_back(number)?))

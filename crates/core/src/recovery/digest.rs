@@ -20,10 +20,17 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
+    /// Returns whether it is only about probes, none of which is lost.
+    pub(crate) fn is_of_probes(&self) -> bool {
+        let mut acked = self.acked.iter();
+        self.lost.is_empty() && acked.all(|packet| packet.sent.content.is_probe())
+    }
+
     /// Returns the number of lost packets, without probes for a larger MTU.
     pub(crate) fn lost_count(&self) -> u64 {
-        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
-        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
+        let too_large = self.too_large.iter();
+        let counted = too_large.filter(|packet| packet.content != PacketContent::MtuProbe);
+        (self.lost.len() + counted.count()) as u64
     }
 
     /// Marks the packet acknowledged last as spuriously lost.

@@ -274,15 +274,13 @@ impl PathMtu {
     /// sizes.
     fn candidate(&self) -> Option<u32> {
         let max = self.limits.max_bytes;
-        let is_left = |size: &u32| *size > self.carried && *size < self.refused;
         if self.refused > max {
-            return Some(max).filter(is_left);
+            return (max > self.carried).then_some(max);
         }
-        let left = || {
-            let sizes = COMMON_SIZES.into_iter();
-            sizes.filter(|size| *size < max).filter(is_left)
-        };
-        left().nth(left().count() / 2)
+        let mut left = COMMON_SIZES
+            .into_iter()
+            .filter(|size| *size < max && *size > self.carried && *size < self.refused);
+        left.nth(left.clone().count() / 2)
     }
 
     /// Returns the time between two probes: it doubles with each one that silence took.

@@ -211,12 +211,12 @@ fn needless_and_delay(rule: LossDetection, late: u64, lost: &[u64]) -> ([usize; 
         ..FeedbackSchedule::EVERY_PACKET
     };
     let mut pair = Pair::new(rule, schedule);
-    let mut arrivals: Vec<(u64, u64)> = (0..4_000)
+    let mut sorted: Vec<(u64, u64)> = (0..4_000)
         .filter(|number| !lost.contains(number))
         .map(|number| (number + 25 + if number % 3 == 0 { late } else { 0 }, number))
         .collect();
-    arrivals.sort_unstable();
-    let mut arrivals = arrivals.into_iter().peekable();
+    sorted.sort_unstable();
+    let mut arrivals = sorted.into_iter().peekable();
     let mut reports: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
     let (mut needless, mut found_after) = ([0; 4], Duration::ZERO);
     for millis in 0..4_200 {

@@ -350,9 +350,14 @@ mod tests {
         let packets: Vec<SentPacket> = (0..100).map(|_| acked(&mut recovery, 0).sent).collect();
         // The last report was made when packet 99 came, at 129 ms, and arrived 30 ms later.
         let delay = Duration::from_millis(7);
-        let until = |number: usize| reordering.excused_until(&packets[number], window, delay);
-        assert_eq!(until(74), None, "25 ms late");
-        assert_eq!(until(75), Some(at(159 + 1 + 7)));
-        assert_eq!(until(98), Some(at(159 + 24 + 7)));
+        // The first one is 25 ms late.
+        for (number, until) in [
+            (74, None),
+            (75, Some(159 + 1 + 7)),
+            (98, Some(159 + 24 + 7)),
+        ] {
+            let excused_until = reordering.excused_until(&packets[number], window, delay);
+            assert_eq!(excused_until, until.map(at), "{number}");
+        }
     }
 }

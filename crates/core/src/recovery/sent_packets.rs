@@ -205,8 +205,9 @@ impl SentPackets {
     /// Counts the oldest holes that have been declared lost since the last call.
     fn count_lost_holes(&mut self) {
         let open = self.holes[self.lost_hole_count..].iter();
-        let is_lost = |number: &&u64| !self.packets[self.index_of(**number)].is_outstanding();
-        self.lost_hole_count += open.take_while(is_lost).count();
+        self.lost_hole_count += open
+            .take_while(|number| !self.packets[self.index_of(**number)].is_outstanding())
+            .count();
     }
 
     fn update_oldest(&mut self) {
@@ -281,8 +282,10 @@ impl SentPackets {
 
     /// Returns the number of packets acknowledged beyond the oldest outstanding one.
     pub(super) fn acked_beyond_oldest(&self) -> u64 {
-        let is_open = |number: &u64| self.packets[self.index_of(*number)].is_outstanding();
-        let Some(index) = self.holes[self.lost_hole_count..].iter().position(is_open) else {
+        let Some(index) = self.holes[self.lost_hole_count..]
+            .iter()
+            .position(|number| self.packets[self.index_of(*number)].is_outstanding())
+        else {
             return 0;
         };
         let index = self.lost_hole_count + index;

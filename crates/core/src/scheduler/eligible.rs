@@ -19,17 +19,22 @@ pub fn usable(paths: &[PathView]) -> impl Iterator<Item = &PathView> + Clone {
 }
 
 fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView> + Clone {
-    let rank = move |path: &PathView| match path.state {
+    let ranks = paths.iter().map(|path| rank(path, avoid));
+    let best = ranks.min().unwrap_or(4);
+    paths
+        .iter()
+        .filter(move |path| rank(path, avoid) == best && best < 4)
+}
+
+/// Returns the path's place in the order in which paths are taken, from 0 to 4, which is never.
+fn rank(path: &PathView, avoid: PathSet) -> u8 {
+    match path.state {
         PathState::Active if path.is_standby => 2,
         PathState::Active if !avoid.contains(path.id) => 0,
         PathState::Active => 1,
         PathState::Suspect => 3,
         PathState::Out | PathState::Removed => 4,
-    };
-    let best = paths.iter().map(rank).min().unwrap_or(4);
-    paths
-        .iter()
-        .filter(move |path| rank(path) == best && best < 4)
+    }
 }
 
 /// Returns the path that delivers `packet`, a retransmission, first.
@@ -78,16 +83,26 @@ mod tests {
 
     /// Returns active paths of these round-trip times, in milliseconds.
     fn paths(rtt_millis: &[u64]) -> Vec<PathView> {
-        let path = |(&rtt, id): (&u64, u8)| PathView {
-            id: PathId(id),
-            weight: 1.0,
-            forecast: Forecast::constant(
-                Duration::from_millis(rtt),
-                DataRate::from_megabits_per_second(8),
-            ),
-            ..PathView::default()
-        };
-        rtt_millis.iter().zip(0..).map(path).collect()
+        rtt_millis
+            .iter()
+            .zip(0..)
+            .map(|(&rtt, id)| PathView {
+                id: PathId(id),
+                weight: 1.0,
+                forecast: Forecast::constant(
+                    Duration::from_millis(rtt),
+                    DataRate::from_megabits_per_second(8),
+                ),
+                ..PathView::default()
+            })
+            .collect()
+    }
+
+    /// Returns the paths that a packet may take which the first one has lost.
+    fn taken(paths: &[PathView]) -> Vec<u8> {
+        let lost_on_first = packet(PathSet::only(PathId(0)));
+        let ids = eligible_paths(&lost_on_first, paths);
+        ids.map(|path| path.id.0).collect()
     }
 
     #[test]
@@ -95,11 +110,6 @@ mod tests {
         let mut paths = paths(&[40; 4]);
         paths[2].is_standby = true;
         paths[3].state = PathState::Suspect;
-        let lost_on_first = packet(PathSet::only(PathId(0)));
-        let taken = |paths: &[PathView]| -> Vec<u8> {
-            let ids = eligible_paths(&lost_on_first, paths);
-            ids.map(|path| path.id.0).collect()
-        };
         assert_eq!(taken(&paths), [1]);
         let all_usable: Vec<u8> = usable(&paths).map(|path| path.id.0).collect();
         assert_eq!(all_usable, [0, 1]);
@@ -110,7 +120,7 @@ mod tests {
         paths[2].state = PathState::Out;
         assert_eq!(taken(&paths), [3]);
         paths[3].state = PathState::Out;
-        assert_eq!(fastest(&lost_on_first, &paths), None);
+        assert_eq!(fastest(&packet(PathSet::only(PathId(0))), &paths), None);
     }
 
     #[test]

@@ -45,32 +45,20 @@ impl Path {
             format!("its silence is due at {due_at:?}, and was to be at {earliest:?} or later")
         });
         let counters = &self.counters;
-        let mut counted = |of: &str, packets, bytes, is_meant: fn(SendReason) -> bool| {
-            let count = counters.reasons.sum(is_meant);
-            let kept = (packets, bytes);
+        let reasons = &counters.reasons;
+        let tracked = (counters.sent_packets, counters.sent_bytes);
+        let control = (counters.control_packets, counters.control_bytes);
+        let padding = (counters.padding_packets, counters.padding_bytes);
+        for (of, kept, count) in [
+            ("tracked", tracked, reasons.sum(SendReason::is_tracked)),
+            ("control", control, reasons.of(SendReason::Control)),
+            ("padding", padding, reasons.of(SendReason::Padding)),
+        ] {
             let is_same = kept == (count.packets, count.bytes);
             checker.require(Invariant::Reasons, is_same, || {
                 format!("{of} packets: {kept:?}, by reason {count:?}")
             });
-        };
-        counted(
-            "tracked",
-            counters.sent_packets,
-            counters.sent_bytes,
-            SendReason::is_tracked,
-        );
-        counted(
-            "control",
-            counters.control_packets,
-            counters.control_bytes,
-            |reason| reason == SendReason::Control,
-        );
-        counted(
-            "padding",
-            counters.padding_packets,
-            counters.padding_bytes,
-            |reason| reason == SendReason::Padding,
-        );
+        }
         let repairs = counters.reasons.of(SendReason::Repair).packets;
         let (kept, of) = (counters.repair_packets, "repairs");
         checker.equal(Invariant::Reasons, of, kept, repairs);

@@ -200,9 +200,8 @@ impl MediaSession {
     /// frames of the peer delay others for as long as the latency.
     pub fn set_latency(&mut self, latency: Duration) {
         self.content.reception.reassembly.wait = latency;
-        let is_kept = |path: &&Path| path.state() != PathState::Removed;
-        let paths = self.paths.iter().filter(is_kept);
-        let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
+        let kept = self.paths.iter().filter(|path| !path.is_removed());
+        let rtts = kept.filter_map(|path| path.recovery.rtt().min_rtt());
         // Ways there and back are taken for equally long.
         let deadline = latency + rtts.min().unwrap_or_default() / 2;
         if deadline == self.config.media.deadline {
@@ -304,8 +303,8 @@ impl Media {
 
 /// Sets the patience with silent paths by the number of paths.
 fn set_patience(paths: &mut [Path], deadline: Duration) {
-    let kept = |path: &&Path| path.state() != PathState::Removed;
-    let is_only = paths.iter().filter(kept).count() <= 1;
+    let kept = paths.iter().filter(|path| !path.is_removed());
+    let is_only = kept.count() <= 1;
     for path in paths {
         path.liveness.set_patience(deadline, is_only);
     }

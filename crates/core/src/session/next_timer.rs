@@ -75,6 +75,11 @@ impl NextTimer {
     }
 }
 
+/// Returns whether a timer has expired.
+pub(super) fn is_due(at: Option<Instant>, now: Instant) -> bool {
+    at.is_some_and(|at| at <= now)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

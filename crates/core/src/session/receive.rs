@@ -3,7 +3,7 @@
 use anabranch_units::{Ecn, Instant};
 
 use super::{Closing, Content, DatagramMeta, Event, Session};
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathId;
 use crate::recovery::Digest;
 use crate::wire::{self, Tracking, WireFrame};
 
@@ -13,7 +13,7 @@ impl<C: Content> Session<C> {
         let is_known = self
             .paths
             .get(meta.path.index())
-            .is_some_and(|path| path.state() != PathState::Removed);
+            .is_some_and(|path| !path.is_removed());
         if !is_known {
             self.output.counters.unknown_path_datagrams += 1;
             return;
@@ -144,7 +144,7 @@ impl<C: Content> Session<C> {
         let Some(path) = self.paths.get_mut(about.index()) else {
             return;
         };
-        if path.state() == PathState::Removed {
+        if path.is_removed() {
             return;
         }
         report.expand(path.recovery.next_packet_number(), path.last_reported_at);

@@ -3,11 +3,10 @@
 use anabranch_units::{Duration, Instant};
 
 use super::content::Surroundings;
-use super::next_timer::{NextTimer, Timer};
+use super::next_timer::{NextTimer, Timer, is_due};
 use super::{Closing, Content, Session};
 use crate::control::Timeout;
-use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathId;
 use crate::send_reason::SendReason;
 
 impl<C: Content> Session<C> {
@@ -23,23 +22,23 @@ impl<C: Content> Session<C> {
         };
         let is_open = self.closing.is_open();
         let is_sender = self.content.is_sender();
-        let kept = |path: &&Path| path.state() != PathState::Removed;
-        let is_in_use = |path: &&Path| is_open && (is_sender || !path.is_at_rest());
         // The pacer comes first, since it makes most others superfluous.
-        for path in self.paths.iter().filter(kept).filter(is_in_use) {
-            next.consider(self.content.leaves_at(&around, path), Timer::Pacing);
+        for path in &self.paths {
+            if is_open && path.is_in_use(is_sender) {
+                next.consider(self.content.leaves_at(&around, path), Timer::Pacing);
+            }
         }
         if let Closing::Announcing { next_at, .. } = self.closing {
             next.consider(Some(next_at), Timer::Close);
         }
-        for path in self.paths.iter().filter(kept) {
+        for path in self.paths.iter().filter(|path| !path.is_removed()) {
             next.consider(path.arrivals.due_at(), Timer::Feedback);
             if !is_open {
                 continue;
             }
             next.consider(path.recovery.loss_timer(), Timer::LossDetection);
             next.consider(path.controller.next_timeout(), Timer::Controller);
-            if is_in_use(&path) {
+            if path.is_in_use(is_sender) {
                 self.content.consider_path(&self.paths, path, &mut next);
             }
         }
@@ -71,14 +70,13 @@ impl<C: Content> Session<C> {
 
     /// Serves the timers of all paths.
     fn handle_path_timeouts(&mut self, now: Instant) {
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         for index in 0..self.paths.len() {
             let id = PathId(index as u8);
             let path = &mut self.paths[index];
-            if path.state() == PathState::Removed {
+            if path.is_removed() {
                 continue;
             }
-            if is_due(path.recovery.loss_timer()) {
+            if is_due(path.recovery.loss_timer(), now) {
                 let mut digest = self.scratch.digest.take().unwrap_or_default();
                 if path.recovery.on_loss_timeout(now, &mut digest) {
                     let (content, mut ctx) = self.split(now);
@@ -87,7 +85,7 @@ impl<C: Content> Session<C> {
                 self.scratch.digest = Some(digest);
             }
             let path = &mut self.paths[index];
-            if is_due(path.controller.next_timeout()) {
+            if is_due(path.controller.next_timeout(), now) {
                 path.on_timeout(now, Timeout::Own);
                 let (content, mut ctx) = self.split(now);
                 content.on_controller_timeout(&mut ctx);

@@ -4,7 +4,7 @@ use anabranch_units::{Ecn, Instant};
 
 use super::{Content, Session, Transmit};
 use crate::path::Path;
-use crate::path_view::{PathId, PathState};
+use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::send_reason::SendReason;
 use crate::wire;
@@ -83,7 +83,7 @@ impl<C: Content> Session<C> {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let path = &self.paths[id.index()];
-        if path.state() == PathState::Removed {
+        if path.is_removed() {
             return None;
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);

@@ -79,7 +79,6 @@ impl RetransmissionTimer {
 
     /// Adds a sample in ticks: a segment that was sent `rtt` ago has been acknowledged.
     pub(crate) fn on_tick_sample(&mut self, now: Instant, rtt: Duration) {
-        let tick = |at: Instant| (at - Instant::ZERO).as_nanos() / GRANULARITY.as_nanos();
         let count = (tick(now) - tick(now.saturating_sub(rtt))).max(1) as i64;
         let ticks = match self.ticks {
             Some(mut ticks) => {
@@ -140,6 +139,11 @@ impl RetransmissionTimer {
         self.restart(now);
         self.expiry_count
     }
+}
+
+/// Returns the number of whole ticks until a moment.
+fn tick(at: Instant) -> u64 {
+    (at - Instant::ZERO).as_nanos() / GRANULARITY.as_nanos()
 }
 
 #[cfg(test)]

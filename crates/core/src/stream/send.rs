@@ -157,14 +157,17 @@ impl SendStream {
     /// Creates a stream in segments of `segment_bytes`. Limits are rounded up to whole segments.
     /// Otherwise, if a writer always has more, a limit would end in a short segment.
     pub(crate) fn new(config: &StreamConfig, segment_bytes: u16) -> Self {
-        let whole = |limit: usize| {
-            let limit = limit.next_multiple_of(usize::from(segment_bytes.max(1)));
-            limit.max(1)
-        };
+        let segment_bytes = usize::from(segment_bytes.max(1));
         SendStream {
             written: Written::default(),
-            capacity: whole(config.send_buffer_bytes),
-            max_unsent_bytes: whole(config.max_unsent_bytes),
+            capacity: config
+                .send_buffer_bytes
+                .next_multiple_of(segment_bytes)
+                .max(1),
+            max_unsent_bytes: config
+                .max_unsent_bytes
+                .next_multiple_of(segment_bytes)
+                .max(1),
             carries_messages: config.carries_messages,
             is_write_refused: false,
             is_finished: false,
@@ -454,10 +457,11 @@ impl SendStream {
             let (length, is_delivered) = (segment.length, segment.is_delivered);
             freed_until = start + u64::from(length);
             if !is_delivered {
-                let lost = self.take_waiting(start, length);
-                let lost = lost.and_then(|waiting| waiting.lost);
-                let copy = || in_flight(on, number).map(|packet| Copy { on, packet });
-                settled.extend(lost.or_else(copy));
+                let waiting = self.take_waiting(start, length);
+                let lost = waiting.and_then(|waiting| waiting.lost);
+                settled.extend(
+                    lost.or_else(|| in_flight(on, number).map(|packet| Copy { on, packet })),
+                );
             }
             self.segments.pop_front();
         }
@@ -478,8 +482,9 @@ impl SendStream {
         if at_guess.is_some_and(|segment| segment.offset == offset) {
             return Some(guess as usize);
         }
-        let found = |segment: &Segment| segment.offset.cmp(&offset);
-        self.segments.binary_search_by(found).ok()
+        self.segments
+            .binary_search_by(|segment| segment.offset.cmp(&offset))
+            .ok()
     }
 
     fn segment(&self, offset: u64) -> Option<&Segment> {

@@ -93,8 +93,9 @@ impl TestPath {
     }
 
     fn is_out(&self, now: Instant, is_back: bool) -> bool {
-        let is_within = |outage: (Instant, Instant)| (outage.0..outage.1).contains(&now);
-        self.outage.is_some_and(is_within) || (is_back && self.outage_back.is_some_and(is_within))
+        let back = if is_back { self.outage_back } else { None };
+        let mut outages = self.outage.into_iter().chain(back);
+        outages.any(|(from, to)| (from..to).contains(&now))
     }
 }
 
@@ -244,9 +245,13 @@ impl Network<Stream> {
                 }
                 self.is_writable_reported = false;
             }
-            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_reported;
-            let is_ending = |network: &Self| rest.is_empty() && !network.sender.is_drained();
-            while self.now < end && (is_writing(self) || is_ending(self)) {
+            while self.now < end
+                && !(if rest.is_empty() {
+                    self.sender.is_drained()
+                } else {
+                    self.is_writable_reported
+                })
+            {
                 self.run_until(self.now + Duration::from_millis(1));
             }
             if rest.is_empty() && self.sender.is_drained() {
@@ -323,10 +328,9 @@ impl<C: Load> Network<C> {
     /// Gives each path losses by a chance of its own, whatever the others carry. `names` are the
     /// paths', by which they meet the same losses in another network.
     pub fn separate_losses_as(&mut self, seed: Seed, names: &[u64]) {
-        let rng = |path: &u64, way: &str| seed.derive(&format!("{path}/{way}")).rng();
         self.own_chance = names
             .iter()
-            .map(|path| ["there", "back"].map(|way| rng(path, way)))
+            .map(|path| ["there", "back"].map(|way| seed.derive(&format!("{path}/{way}")).rng()))
             .collect();
     }
 

@@ -37,8 +37,8 @@ impl Setup {
             anabranch_controllers::by_name(controller.name).expect("a registered controller");
         let scheduler =
             anabranch_schedulers::by_name(scheduler.name).expect("a registered scheduler");
-        let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
-        let fec = fec[usize::from(self.fec) % fec.len()];
+        let policies = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
+        let fec = policies[usize::from(self.fec) % policies.len()];
         let padding = [
             PaddingPolicy::Never,
             PaddingPolicy::WhileProbing,

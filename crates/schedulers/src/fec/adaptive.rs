@@ -49,12 +49,12 @@ pub(super) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
 fn tries(now: Instant, frame: &FrameToProtect, rtt: Duration, forecast: &Forecast) -> u32 {
     let time_left = frame.deadline.saturating_since(now);
     // A loss is known after a round trip and an eighth.
-    let fits = |tries: u64| {
-        let spent = forecast.arrival_after(rtt.mul_f64(1.125) * tries);
-        let wait = REORDER_WAIT * tries;
+    let tries = (1..=2).take_while(|tries| {
+        let spent = forecast.arrival_after(rtt.mul_f64(1.125) * *tries);
+        let wait = REORDER_WAIT * *tries;
         is_retransmission_enough(spent, wait, time_left, forecast.delay_margin)
-    };
-    (1..=2).take_while(|tries| fits(*tries)).count() as u32
+    });
+    tries.count() as u32
 }
 
 impl FecPolicy for Adaptive {

@@ -55,8 +55,8 @@ impl Pace {
         } else {
             1.0
         };
-        let symbols = (frames * self.symbols_per_frame).min(f64::from(MAX_WINDOW)) as u16;
-        let symbols = symbols.max(frame.symbol_count).clamp(1, MAX_WINDOW);
+        let fitting = (frames * self.symbols_per_frame).min(f64::from(MAX_WINDOW)) as u16;
+        let symbols = fitting.max(frame.symbol_count).clamp(1, MAX_WINDOW);
         let of_window = repair_count(symbols, losses, residual);
         if of_window == 0 {
             self.due = 0.0;

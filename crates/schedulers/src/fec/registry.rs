@@ -88,8 +88,9 @@ pub const FEC_DEFAULT: &str = "off";
 /// # Errors
 /// [`UnknownFecPolicy`], which lists the known names or the policy's options.
 pub fn fec_policy(text: &str) -> Result<Option<FecPolicyFactory>, UnknownFecPolicy> {
-    let known = |entry: &FecPolicyEntry| (entry.name, entry.options);
-    let (entry, options) = find("FEC policy", text, FEC_POLICIES, known)?;
+    let (entry, options) = find("FEC policy", text, FEC_POLICIES, |entry| {
+        (entry.name, entry.options)
+    })?;
     let Some(build) = entry.build else {
         return Ok(None);
     };

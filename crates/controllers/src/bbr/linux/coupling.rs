@@ -71,8 +71,8 @@ impl Coupling {
             let others = paths
                 .iter()
                 .filter(|view| view.id != feedback.path)
-                .filter(|view| view.state.is_usable() && !view.bandwidth.is_zero());
-            let others = others.filter(|view| view.rtt.smoothed.is_some());
+                .filter(|view| view.state.is_usable() && !view.bandwidth.is_zero())
+                .filter(|view| view.rtt.smoothed.is_some());
             let bytes = feedback.prior_bytes_in_flight;
             let own = Own {
                 estimate,
@@ -239,12 +239,8 @@ mod tests {
     #[test]
     fn five_comparisons_are_in_a_row() {
         let mut coupling = Coupling::default();
-        let [bad, good] = [&[90.0][..], &[20.0]].map(views);
-        let bad = {
-            let mut bad = bad;
-            bad[0].bytes_in_flight = 0;
-            bad
-        };
+        let [mut bad, good] = [&[90.0][..], &[20.0]].map(views);
+        bad[0].bytes_in_flight = 0;
         for others in [&bad, &bad, &bad, &bad, &good, &bad, &bad, &bad, &bad] {
             coupling.compare(&own(10), others.iter());
         }

@@ -91,15 +91,15 @@ fn gains_are_the_source_s_in_256ths() {
 #[test]
 fn the_first_pacing_rate_is_the_window_in_a_nominal_then_a_measured_round_trip() {
     let mut rig = Rig::start(&profile::TODAY);
-    let window_in = |span| DataRate::from_bytes_per(10 * PACKET, span);
     let gain = HIGH_GAIN * 0.99;
-    let nominal = window_in(Duration::from_millis(1)).mul_f64(gain);
+    let nominal = DataRate::from_bytes_per(10 * PACKET, Duration::from_millis(1)).mul_f64(gain);
     assert!(is_close(rig.pacing_rate(), nominal));
     assert_eq!(rig.packets(), 10);
     rig.send(10);
     rig.now += RTT;
     rig.ack(1);
-    assert!(is_close(rig.pacing_rate(), window_in(RTT).mul_f64(gain)));
+    let measured = DataRate::from_bytes_per(10 * PACKET, RTT).mul_f64(gain);
+    assert!(is_close(rig.pacing_rate(), measured));
 }
 
 #[test]
@@ -275,10 +275,9 @@ fn phases_end_by_inflight_at_next_departure() {
 #[test]
 fn offloaded_segments_are_two_packets_or_a_millisecond_s() {
     let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.0);
-    let group = |rig: &Rig| rig.controller.control().group_bytes / PACKET;
     for (megabits, packets) in [(1, 1), (8, 2), (100, 12)] {
         rig.controller.pacing_rate = DataRate::from_megabits_per_second(megabits);
-        assert_eq!(group(&rig), packets);
+        assert_eq!(rig.controller.control().group_bytes / PACKET, packets);
     }
 }
 

@@ -87,11 +87,10 @@ fn before_a_round_trip_time_the_initial_window_goes_in_100_ms_times_the_high_gai
         DataRate::from_bytes_per(32 * 1_460, span)
     }
 
-    let rig = Rig::start(Settings::default());
+    let mut rig = Rig::start(Settings::default());
     let expected = a_window_in(Duration::from_millis(100)).mul_f64(2.885);
     assert!(close(rig.pacing_rate(), expected), "{}", rig.pacing_rate());
     assert_eq!(rig.window(), 32 * 1_460);
-    let mut rig = rig;
     rig.send(1);
     rig.now += Duration::from_millis(50);
     rig.ack(1);

@@ -131,9 +131,10 @@ fn algorithm_4_a_queue_of_its_own_making_ends_probe_bw_within_two_round_trips() 
 
 /// Whether two consecutive reports have found congestion, and ProbeBW has continued.
 fn is_congestion_left_unanswered(seen: &[Record]) -> bool {
-    let is_unanswered = |seen: &Record| seen.state == "ProbeBW" && seen.is_congested;
-    seen.windows(2)
-        .any(|pair| is_unanswered(&pair[0]) && is_unanswered(&pair[1]))
+    seen.windows(2).any(|pair| {
+        pair.iter()
+            .all(|seen| seen.state == "ProbeBW" && seen.is_congested)
+    })
 }
 
 #[test]

@@ -73,20 +73,17 @@ impl Ranges {
         if touched.is_empty() && !is_next && self.beyond.len() == MAX_RANGES {
             return false;
         }
-        let mut all = range.clone();
+        let (mut all, behind) = (range.clone(), range.end..range.end);
         let mut at = range.start;
-        let mut add = |part: Range<u32>| {
+        for known in self.beyond[touched.clone()].iter().chain([&behind]) {
+            all = all.start.min(known.start)..all.end.max(known.end);
+            let part = at..known.start.min(range.end);
             if !part.is_empty() {
                 self.byte_count += part.end - part.start;
                 on_new(part);
             }
-        };
-        for known in &self.beyond[touched.clone()] {
-            all = all.start.min(known.start)..all.end.max(known.end);
-            add(at..known.start.min(range.end));
             at = at.max(known.end);
         }
-        add(at..range.end);
         match (is_next, touched.is_empty()) {
             (true, _) => {
                 self.prefix = all.end;

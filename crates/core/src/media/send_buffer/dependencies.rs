@@ -155,8 +155,8 @@ impl SendBuffer {
             on_late(id);
         }
         self.break_chain(id, |buffer, id| {
-            let is_unsent = |frame: &OutgoingFrame| frame.never_sent_count > 0;
-            if buffer.frame(id).is_some_and(is_unsent) && buffer.give_up(id) {
+            let frame = buffer.frame(id);
+            if frame.is_some_and(|frame| frame.never_sent_count > 0) && buffer.give_up(id) {
                 on_late(id);
             }
         });

@@ -63,7 +63,6 @@ impl SendBuffer {
 
     fn check_lists(&self, checker: &mut Checker) {
         let is_sorted = self.waiting.is_sorted_by_key(queue_order);
-        let is_repair = |packet: &PacketView| packet.kind() == PacketKind::Repair;
         let has_repairs = self.waiting.iter().any(is_repair);
         checker.require(Invariant::Lists, is_sorted && !has_repairs, || {
             format!("waiting packets: {:?}", self.waiting)
@@ -91,15 +90,21 @@ impl OutgoingFrame {
     }
 }
 
+fn is_repair(packet: &PacketView) -> bool {
+    packet.kind() == PacketKind::Repair
+}
+
+/// Returns the number of fragments of this kind.
+fn count(frame: &OutgoingFrame, is_meant: fn(&Fragment) -> bool) -> u64 {
+    let fragments = frame.fragments.iter();
+    fragments.filter(|fragment| is_meant(fragment)).count() as u64
+}
+
 fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
-    let count = |is_meant: fn(&Fragment) -> bool| {
-        let fragments = frame.fragments.iter();
-        fragments.filter(|fragment| is_meant(fragment)).count() as u64
-    };
-    let unacked = count(|fragment| fragment.state != State::Arrived);
+    let unacked = count(frame, |fragment| fragment.state != State::Arrived);
     let of = format!("unacknowledged fragments of frame {id}");
     checker.sum(&of, u64::from(frame.unacked_count), unacked);
-    let never_sent = count(|fragment| !fragment.has_left);
+    let never_sent = count(frame, |fragment| !fragment.has_left);
     let of = format!("fragments of frame {id} never sent");
     checker.sum(&of, u64::from(frame.never_sent_count), never_sent);
     let mut ranges: Vec<_> = frame.fragments.iter().map(Fragment::bytes).collect();

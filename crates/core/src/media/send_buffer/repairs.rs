@@ -60,10 +60,9 @@ impl Repairs {
 
     /// Puts one to those that wait for a path.
     pub(super) fn take_back(&mut self, packet: PacketView) {
-        let order = |packet: &PacketView| (packet.frame, packet.fragment);
-        let place = self
-            .unbound
-            .partition_point(|other| order(other) <= order(&packet));
+        let place = self.unbound.partition_point(|other| {
+            (other.frame, other.fragment) <= (packet.frame, packet.fragment)
+        });
         self.unbound.insert(place, packet);
     }
 
@@ -78,13 +77,13 @@ impl Repairs {
     }
 
     fn is_covered(&self, symbol: u64) -> bool {
-        let covers = |repair: &Repair| (repair.first..repair.end).contains(&symbol);
-        self.unsettled.iter().any(covers)
+        let mut repairs = self.unsettled.iter();
+        repairs.any(|repair| (repair.first..repair.end).contains(&symbol))
     }
 
     fn position(&self, frame: FrameId, index: u16) -> Option<usize> {
-        let is_it = |repair: &Repair| repair.frame == frame && repair.index == index;
-        self.unsettled.iter().position(is_it)
+        let mut repairs = self.unsettled.iter();
+        repairs.position(|repair| repair.frame == frame && repair.index == index)
     }
 
     fn push(&mut self, frame: FrameId, index: u16, first: u64, end: u64) {
@@ -335,13 +334,11 @@ impl SendBuffer {
     /// Returns a lost fragment that has waited in vain, or long enough, to be judged again.
     pub(crate) fn next_unrepaired(&mut self, now: Instant) -> Option<FragmentId> {
         loop {
-            let is_over = |(id, until): &(FragmentId, Instant)| {
-                let repairs = self.repairs.as_ref()?;
-                let symbol = self.symbol(id.frame, id.fragment)?;
-                (*until > now && repairs.is_covered(symbol)).then_some(())
-            };
-            let waiting = &self.repairs.as_ref()?.waiting;
-            let position = waiting.iter().position(|entry| is_over(entry).is_none())?;
+            let repairs = self.repairs.as_ref()?;
+            let position = repairs.waiting.iter().position(|(id, until)| {
+                let symbol = self.symbol(id.frame, id.fragment);
+                *until <= now || !symbol.is_some_and(|symbol| repairs.is_covered(symbol))
+            })?;
             let (id, _) = self.repairs.as_mut()?.waiting.remove(position);
             if self.frame(id.frame).is_some() {
                 self.set_state(id, State::Sent);
@@ -361,8 +358,8 @@ impl SendBuffer {
         }
         let frame = &self.frames[self.frame_of(symbol)];
         let mut pieces = frame.pieces((symbol - frame.first_symbol) as u16);
-        let is_missing = |piece: u16| frame.fragments[usize::from(piece)].state != State::Arrived;
-        !frame.is_given_up && pieces.any(is_missing)
+        !frame.is_given_up
+            && pieces.any(|piece| frame.fragments[usize::from(piece)].state != State::Arrived)
     }
 
     /// Returns the index of the frame of a symbol. There must be one.

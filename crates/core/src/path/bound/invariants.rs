@@ -1,5 +1,7 @@
 //! Check of the packets bound to a path.
 
+use std::collections::VecDeque;
+
 use super::Bound;
 use crate::invariants::{Checker, Invariant};
 use crate::path::Path;
@@ -19,24 +21,28 @@ impl Path {
 
 impl Bound {
     fn check(&self, checker: &mut Checker) {
-        let sum = |packets: &mut dyn Iterator<Item = &PacketView>| -> u64 {
-            packets.map(|packet| u64::from(packet.bytes)).sum()
-        };
-        let retransmitted = sum(&mut self.retransmissions.iter());
-        let all = retransmitted + sum(&mut self.sources.iter());
+        let retransmitted = sum(&self.retransmissions);
+        let all = retransmitted + sum(&self.sources);
         checker.sum("bound bytes", self.bytes, all);
         checker.sum(
             "bound retransmission bytes",
             self.retransmission_bytes,
             retransmitted,
         );
-        let is_retransmission = |packet: &PacketView| packet.kind() == PacketKind::Retransmission;
         let is_sorted = self.retransmissions.iter().all(is_retransmission)
             && !self.sources.iter().any(is_retransmission);
         checker.require(Invariant::Lists, is_sorted, || {
             "retransmissions and sources are mixed".to_owned()
         });
     }
+}
+
+fn sum(packets: &VecDeque<PacketView>) -> u64 {
+    packets.iter().map(|packet| u64::from(packet.bytes)).sum()
+}
+
+fn is_retransmission(packet: &PacketView) -> bool {
+    packet.kind() == PacketKind::Retransmission
 }
 
 #[cfg(test)]

@@ -39,15 +39,19 @@ fn a_packet_is_declared_lost_once_and_only_if_it_is_in_flight() {
     let mut pair = pair();
     exchange(&mut pair, 0, 3, |_| Some(25));
     pair.send(at(100), PACKET_BYTES);
-    let mut declare = |number| {
-        let Pair {
-            recovery, digest, ..
-        } = &mut pair;
-        recovery.declare_lost(at(200), number, digest)
-    };
-    assert!(!declare(2), "it has arrived");
-    assert!(declare(3) && !declare(3));
-    assert!(!declare(4), "it was never sent");
+    let Pair {
+        recovery, digest, ..
+    } = &mut pair;
+    assert!(!recovery.declare_lost(at(200), 2, digest), "it has arrived");
+    assert!(recovery.declare_lost(at(200), 3, digest));
+    assert!(
+        !recovery.declare_lost(at(200), 3, digest),
+        "it was declared before"
+    );
+    assert!(
+        !recovery.declare_lost(at(200), 4, digest),
+        "it was never sent"
+    );
     assert_eq!(pair.recovery.bytes_in_flight(), 0);
 }
 
@@ -57,15 +61,11 @@ fn what_duplicate_acknowledgements_stand_for_is_not_in_flight_but_outstanding() 
     for millis in 0..3 {
         pair.send(at(millis), PACKET_BYTES);
     }
-    let both = |pair: &Pair| {
-        let recovery = &pair.recovery;
-        (recovery.bytes_in_flight(), recovery.outstanding_bytes())
-    };
-    assert_eq!(both(&pair), (3_000, 3_000));
-    pair.recovery.set_departed_bytes(2_000);
-    assert_eq!(both(&pair), (1_000, 3_000));
-    pair.recovery.set_departed_bytes(9_000);
-    assert_eq!(both(&pair), (0, 3_000));
+    for (departed_bytes, in_flight) in [(0, 3_000), (2_000, 1_000), (9_000, 0)] {
+        pair.recovery.set_departed_bytes(departed_bytes);
+        assert_eq!(pair.recovery.bytes_in_flight(), in_flight);
+        assert_eq!(pair.recovery.outstanding_bytes(), 3_000);
+    }
 }
 
 #[test]
@@ -103,8 +103,10 @@ fn an_answer_is_overdue_after_the_round_trip_and_the_receivers_delay() {
     );
     pair.send(at(1_000), PACKET_BYTES);
     pair.send(at(1_020), PACKET_BYTES);
-    let overdue = |millis| pair.recovery.overdue(at(millis), usual).as_micros();
-    assert_eq!([1_050, 1_060, 1_075].map(overdue), [0, 0, 15_000]);
+    assert_eq!(
+        [1_050, 1_060, 1_075].map(|millis| pair.recovery.overdue(at(millis), usual).as_micros()),
+        [0, 0, 15_000]
+    );
 }
 
 /// RFC 9002 §6.1.2: 9/8 of the round trip, and the path's known reordering.
@@ -129,16 +131,14 @@ fn a_loss_timeout_says_whether_anything_was_lost() {
     // One that may only be late: the next two have come.
     exchange(&mut pair, 200, 3, |index| (index > 0).then_some(25));
     let due_at = pair.recovery.loss_timer().expect("it is waited for");
-    let mut on_timeout = |now| {
-        let Pair {
-            recovery, digest, ..
-        } = &mut pair;
-        (recovery.on_loss_timeout(now, digest), digest.lost_count())
-    };
     let before = due_at.saturating_sub(Duration::from_micros(1));
-    assert_eq!(on_timeout(before), (false, 0));
-    assert_eq!(on_timeout(due_at), (true, 1));
-    assert_eq!(on_timeout(due_at), (false, 0));
+    let Pair {
+        recovery, digest, ..
+    } = &mut pair;
+    for (now, lost_count) in [(before, 0), (due_at, 1), (due_at, 0)] {
+        assert_eq!(recovery.on_loss_timeout(now, digest), lost_count > 0);
+        assert_eq!(digest.lost_count(), lost_count);
+    }
 }
 
 /// Sends three packets that nothing follows, and a report that was made after they should have
@@ -171,7 +171,8 @@ fn packets_acknowledged_beyond_the_oldest_outstanding_one_are_counted() {
         pair.send(at(number), PACKET_BYTES);
     }
     assert_eq!(pair.recovery.sent.acked_beyond_oldest(), 0);
-    let mut hear_of = |number: u64, expected| {
+    // Three would be a loss.
+    for (number, expected) in [(0, 0), (2, 1), (3, 2), (1, 0), (5, 1), (6, 2), (4, 0)] {
         pair.arrive(at(25 + number), number);
         let report = pair.made_report(at(25 + number)).unwrap();
         pair.hear(at(50 + number), &report);
@@ -180,10 +181,6 @@ fn packets_acknowledged_beyond_the_oldest_outstanding_one_are_counted() {
             expected,
             "{number}"
         );
-    };
-    // Three would be a loss.
-    for (number, expected) in [(0, 0), (2, 1), (3, 2), (1, 0), (5, 1), (6, 2), (4, 0)] {
-        hear_of(number, expected);
     }
 }
 
@@ -270,13 +267,12 @@ fn recovery_ends_when_earlier_packets_are_settled() {
     for number in 0..8 {
         pair.send(at(number), PACKET_BYTES);
     }
-    let mut hear_of = |number: u64| {
+    let states = [0, 2, 3, 4, 5, 6, 7].map(|number: u64| {
         pair.arrive(at(25 + number), number);
         let report = pair.made_report(at(25 + number)).unwrap();
         pair.hear(at(50 + number), &report);
         pair.recovery.is_in_recovery()
-    };
-    let states = [0, 2, 3, 4, 5, 6, 7].map(&mut hear_of);
+    });
     // The third packet beyond the second one shows its loss.
     assert_eq!(states, [false, false, false, true, true, true, false]);
 }
@@ -287,11 +283,8 @@ fn arrivals_again_are_none_and_a_segment_counts_only_where_a_stream_says_when_to
     arrivals.on_segment(at(1), ROUND_TRIP, 2);
     arrivals.report_at_once(at(1));
     assert_eq!(arrivals.due_at(), None, "nothing has come");
-    let mut come = |number| arrivals.on_received(at(2), number, at(2), false);
-    assert_eq!(
-        [0, 1, 1, 0, 2].map(&mut come),
-        [true, true, false, false, true]
-    );
+    let are_new = [0, 1, 1, 0, 2].map(|number| arrivals.on_received(at(2), number, at(2), false));
+    assert_eq!(are_new, [true, true, false, false, true]);
     assert_eq!(arrivals.due_at(), None);
     arrivals.report_at_once(at(3));
     assert_eq!(arrivals.due_at(), Some(at(3)));

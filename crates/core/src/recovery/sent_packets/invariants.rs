@@ -12,15 +12,17 @@ impl Recovery {
 
 impl SentPackets {
     fn check(&self, checker: &mut Checker) {
-        let outstanding = || {
-            let records = self.packets.iter();
-            records.filter(|record| record.is_outstanding())
-        };
-        let bytes = outstanding().map(Record::bytes);
+        let records = self.packets.iter();
+        let mut outstanding = records.filter(|record| record.is_outstanding());
+        let bytes = outstanding.clone().map(Record::bytes);
         checker.sum("bytes in flight", self.bytes_in_flight, bytes.sum());
         let found = self.outstanding().count() as u64;
-        checker.sum("outstanding packets", found, outstanding().count() as u64);
-        let oldest = outstanding().next().map(Record::sent_at);
+        checker.sum(
+            "outstanding packets",
+            found,
+            outstanding.clone().count() as u64,
+        );
+        let oldest = outstanding.next().map(Record::sent_at);
         checker.require(Invariant::Lists, self.oldest_sent_at == oldest, || {
             let kept = self.oldest_sent_at;
             format!("oldest packet in flight sent at {kept:?}, found {oldest:?}")
@@ -46,8 +48,10 @@ impl SentPackets {
         });
         let lost = self.holes.get(..self.lost_hole_count);
         let are_settled = lost.is_some_and(|lost| {
-            let record = |number: &u64| &self.packets[self.index_of(*number)];
-            !lost.iter().any(|number| record(number).is_outstanding())
+            let mut records = lost
+                .iter()
+                .map(|number| &self.packets[self.index_of(*number)]);
+            !records.any(Record::is_outstanding)
         });
         checker.require(Invariant::Lists, are_settled, || {
             let count = self.lost_hole_count;

@@ -160,8 +160,11 @@ fn before(newest: u64, low: u32) -> u64 {
     newest - u64::from((newest as u32).wrapping_sub(low))
 }
 
+fn numbered(frame: FrameId, number: u16) -> u64 {
+    frame.0 << NUMBER_BITS | u64::from(number)
+}
+
 fn pack(content: PacketContent) -> u64 {
-    let numbered = |frame: FrameId, number: u16| frame.0 << NUMBER_BITS | u64::from(number);
     let (kind, which) = match content {
         PacketContent::Fragment {
             frame,
@@ -182,13 +185,7 @@ fn pack(content: PacketContent) -> u64 {
 fn unpack(content: u64) -> PacketContent {
     let which = content >> CONTENT_SHIFT;
     let (frame, number) = (FrameId(which >> NUMBER_BITS), which as u16);
-    let fragment = |is_piece| PacketContent::Fragment {
-        frame,
-        fragment: number,
-        is_piece,
-    };
     match content & KIND_MASK {
-        0 => fragment(false),
         1 => PacketContent::Repair {
             frame,
             repair: number,
@@ -197,7 +194,11 @@ fn unpack(content: u64) -> PacketContent {
         3 => PacketContent::Padding,
         4 => PacketContent::Challenge,
         5 => PacketContent::MtuProbe,
-        _ => fragment(true),
+        kind => PacketContent::Fragment {
+            frame,
+            fragment: number,
+            is_piece: kind != 0,
+        },
     }
 }
 

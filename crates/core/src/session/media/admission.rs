@@ -202,17 +202,21 @@ impl Choice<'_> {
     /// Returns the frame to give up so that `refused` may arrive: the newest one up to it, of which
     /// nothing has left, that cannot be decoded, else that no other needs, else `refused` itself.
     fn least_needed_before(&self, refused: FrameId) -> FrameId {
-        let newest = |is_wanted: fn(&Unsent) -> bool| {
-            let candidates = self
-                .send_buffer
-                .unsent()
-                .take_while(|frame| frame.frame <= refused)
-                .filter(|frame| is_wanted(frame) && !frame.is_begun);
-            candidates.last().map(|frame| frame.frame)
-        };
-        newest(|frame| frame.is_undecodable)
-            .or_else(|| newest(|frame| frame.importance == Importance::Disposable))
+        self.newest_unsent(refused, |frame| frame.is_undecodable)
+            .or_else(|| {
+                self.newest_unsent(refused, |frame| frame.importance == Importance::Disposable)
+            })
             .unwrap_or(refused)
+    }
+
+    /// Returns the newest frame up to `last` of this kind of which nothing has left.
+    fn newest_unsent(&self, last: FrameId, is_wanted: fn(&Unsent) -> bool) -> Option<FrameId> {
+        let candidates = self
+            .send_buffer
+            .unsent()
+            .take_while(|frame| frame.frame <= last)
+            .filter(|frame| is_wanted(frame) && !frame.is_begun);
+        candidates.last().map(|frame| frame.frame)
     }
 
     /// Ends the group before the key frame `key`, which has just come, at its best last frame.

@@ -87,9 +87,10 @@ impl Sender {
         let mut repairs = send_buffer.take_waiting_repairs();
         let held = send_buffer.waiting();
         repairs.retain(|packet| {
-            let is_source = |other: &PacketView| other.kind() == PacketKind::Source;
-            let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
-            if held.iter().any(is_held) {
+            if held
+                .iter()
+                .any(|other| other.kind() == PacketKind::Source && other.frame == packet.frame)
+            {
                 return true;
             }
             let (frame, repair) = (packet.frame, packet.fragment);

@@ -6,7 +6,7 @@ use super::MediaSession;
 use crate::path::Path;
 use crate::path_view::PathState;
 use crate::questions;
-use crate::recovery::{AckedPacket, Digest};
+use crate::recovery::Digest;
 use crate::send_reason::SendReason;
 use crate::session::questions::Questions;
 
@@ -92,10 +92,9 @@ impl Idle {
 /// Returns whether the report is only about a probe of an idle path, which may stand by. It is a
 /// sample of the round-trip time, but would lower a controller's estimate of the rate.
 pub(super) fn is_of_probe(path: &Path, is_standby: bool, digest: &Digest) -> bool {
-    let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
     // A suspect path is challenged too.
     let may_be = is_standby || path.state() == PathState::Active;
-    may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
+    may_be && digest.is_of_probes()
 }
 
 impl MediaSession {

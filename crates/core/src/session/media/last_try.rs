@@ -54,14 +54,19 @@ impl Rule<'_> {
                 paths: self.paths,
                 views: self.views,
             };
-            let overdue = |path: &PathId| copies.is_overdue(*path);
-            let suspected: PathSet = call.in_flight_on.iter().filter(overdue).collect();
+            let suspected: PathSet = call
+                .in_flight_on
+                .iter()
+                .filter(|path| copies.is_overdue(*path))
+                .collect();
             // The packet may be on its way as usual, and a copy would use up others' capacity.
             // Before an answer is possible, its absence means nothing.
             let is_usual = suspected.is_empty() && call.reason == SendReason::LastCall;
             let mut in_flight_on = call.in_flight_on.iter();
-            let can_answer = |path| copies.is_answer_possible(path);
-            if is_usual && !(self.budget.has_room_for_copy(bytes) && in_flight_on.all(can_answer)) {
+            if is_usual
+                && !(self.budget.has_room_for_copy(bytes)
+                    && in_flight_on.all(|path| copies.is_answer_possible(path)))
+            {
                 continue;
             }
             let (verdict, copy_path) = self.verdict(call.id, suspected, call.reason, bytes);
@@ -165,8 +170,11 @@ impl Copies<'_> {
             fragment: self.id.fragment,
             is_piece: self.send_buffer.is_piece(self.id),
         };
-        let sent_at = || path.recovery.first_outstanding_at(content);
-        path.state().is_usable() && sent_at().is_some_and(|sent_at| sent_at + time <= self.now)
+        path.state().is_usable()
+            && path
+                .recovery
+                .first_outstanding_at(content)
+                .is_some_and(|sent_at| sent_at + time <= self.now)
     }
 }
 

@@ -84,9 +84,9 @@ impl Notices {
 
     #[cold]
     fn next(&self, paths: &[Path]) -> Option<(Instant, PathId)> {
-        let usable = || paths.iter().filter(|path| path.state().is_usable());
-        let turn = self.turn.checked_rem(usable().count())?;
-        let path = usable().nth(turn)?;
+        let mut usable = paths.iter().filter(|path| path.state().is_usable());
+        let turn = self.turn.checked_rem(usable.clone().count())?;
+        let path = usable.nth(turn)?;
         Some((self.next_at, path.id))
     }
 

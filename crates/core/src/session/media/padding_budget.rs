@@ -140,10 +140,13 @@ mod tests {
     /// Returns the bytes of padding and of all packets in the minute that ends with `last`.
     fn minute(sent: &[(u64, bool)], last: usize) -> (u64, u64) {
         let from = sent[last].0.saturating_sub(59_999);
-        let packets = || sent[..=last].iter().rev().take_while(|(at, _)| *at >= from);
-        let padding_count = packets().filter(|(_, is_padding)| *is_padding).count() as u64;
+        let packets = sent[..=last].iter().rev().take_while(|(at, _)| *at >= from);
+        let padding = packets.clone().filter(|(_, is_padding)| *is_padding);
         let bytes = u64::from(PACKET);
-        (padding_count * bytes, packets().count() as u64 * bytes)
+        (
+            padding.count() as u64 * bytes,
+            packets.count() as u64 * bytes,
+        )
     }
 
     #[test]

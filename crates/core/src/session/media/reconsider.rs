@@ -158,18 +158,20 @@ impl Rule<'_> {
     /// one more try. Paths that meet the deadline rank first, then those without a copy. A suspect
     /// path is taken only if there is no other.
     fn best_for_copy(&self, search: &Search) -> Option<&PathView> {
-        let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
-        self.views.iter().filter(usable).min_by_key(|view| {
-            let loss_reported_after = self.paths[view.id.index()].recovery.loss_delay();
-            let retry_delay =
-                loss_reported_after.mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
-            (
-                view.state != PathState::Active,
-                search.is_late(view),
-                search.has_copy(view),
-                search.arrival(view) + retry_delay,
-            )
-        })
+        self.views
+            .iter()
+            .filter(|view| view.state.is_usable() && !view.is_standby)
+            .min_by_key(|view| {
+                let loss_reported_after = self.paths[view.id.index()].recovery.loss_delay();
+                let retry_delay = loss_reported_after
+                    .mul_f64(loss_of_copy(view, search.copies_in_flight.lost_on));
+                (
+                    view.state != PathState::Active,
+                    search.is_late(view),
+                    search.has_copy(view),
+                    search.arrival(view) + retry_delay,
+                )
+            })
     }
 
     /// Reconsiders a fragment of `bytes` bytes on the wire after news about it. Copies on the

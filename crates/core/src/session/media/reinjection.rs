@@ -149,9 +149,9 @@ fn has_rate_changed(
     [one, other]: [PathId; 2],
     spare: Duration,
 ) -> bool {
-    let end = |id: PathId| end_of_queue(&views[id.index()]);
-    let is_changed = |id: PathId| paths[id.index()].has_rate_changed();
-    end(one) > end(other) + spare && (is_changed(one) || is_changed(other))
+    let [one, other] = [one.index(), other.index()];
+    end_of_queue(&views[one]) > end_of_queue(&views[other]) + spare
+        && (paths[one].has_rate_changed() || paths[other].has_rate_changed())
 }
 
 /// Returns the active path other than `id` of the least cost.

@@ -56,12 +56,17 @@ fn spoilers(paths: &[Path], views: &[PathView], deadline: Duration, waiting_byte
     let Some(nearest) = nearest else {
         return PathSet::EMPTY;
     };
-    let is_spoiler = |(path, view): &(&Path, &PathView)| {
-        let known_after = path.recovery.loss_delay();
-        path.may_be_spoiler() && view.risk.recent_max_loss > 0.0 && known_after + nearest > deadline
-    };
-    let both = || paths.iter().zip(views);
-    let spoilers: PathSet = both().filter(is_spoiler).map(|(path, _)| path.id).collect();
+    let spoilers: PathSet = paths
+        .iter()
+        .zip(views)
+        .filter(|(path, view)| {
+            let known_after = path.recovery.loss_delay();
+            path.may_be_spoiler()
+                && view.risk.recent_max_loss > 0.0
+                && known_after + nearest > deadline
+        })
+        .map(|(path, _)| path.id)
+        .collect();
     if spoilers.is_empty() {
         return PathSet::EMPTY;
     }
@@ -104,11 +109,10 @@ impl Standby {
 
     /// Returns whether metered paths stand by. Never while all others are silent.
     pub(super) fn are_metered_in_reserve(&self, paths: &[Path]) -> bool {
-        let is_other = |path: &Path| !path.is_metered() && path.state() == PathState::Active;
         self.decision
             .as_deref()
             .is_some_and(standby::Standby::is_in_reserve)
-            && paths.iter().any(is_other)
+            && (paths.iter()).any(|path| !path.is_metered() && path.state() == PathState::Active)
     }
 
     /// Returns whether the path stands by.

@@ -4,6 +4,7 @@ use anabranch_units::Instant;
 
 use super::Media;
 use crate::session::content::Context;
+use crate::session::next_timer::is_due;
 use crate::session::output::Output;
 
 impl Media {
@@ -39,8 +40,4 @@ impl Media {
         self.send_buffer
             .expire(now, |id| notices.on_given_up(now, id, output));
     }
-}
-
-fn is_due(at: Option<Instant>, now: Instant) -> bool {
-    at.is_some_and(|at| at <= now)
 }

@@ -70,16 +70,13 @@ impl Media {
     /// calls.
     #[inline]
     pub(super) fn is_quiet(&self, now: Instant, paths: &[Path]) -> bool {
-        let is_waiting = |path: &Path| {
-            if self.has_sent_media || path.has_bound() {
-                path.has_window() && path.ready_at() > now
-            } else {
-                true
-            }
-        };
         let mut all = paths.iter();
         self.notices.due_on(now, paths).is_none()
-            && all.all(|path| !path.has_notices(now) && is_waiting(path))
+            && all.all(|path| {
+                let is_sending = self.has_sent_media || path.has_bound();
+                !path.has_notices(now)
+                    && (!is_sending || path.has_window() && path.ready_at() > now)
+            })
     }
 
     /// Drops a packet that would come too late.
@@ -92,8 +89,9 @@ impl Media {
         output: &mut Output,
     ) {
         // A copy in flight or bound to another path may still arrive in time.
-        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
-        if packet.kind() == PacketKind::Repair || paths.iter().any(is_bound) {
+        if packet.kind() == PacketKind::Repair
+            || paths.iter().any(|path| path.has_bound_copy_of(packet))
+        {
             return;
         }
         if self.send_buffer.has_left(packet) {

@@ -23,15 +23,17 @@ fn is_unanswered(paths: &[Path], now: Instant) -> bool {
 
 /// Returns when the first answer was due that has not come.
 fn first_missed_answer_at(paths: &[Path], now: Instant) -> Option<Instant> {
-    let missed_at = |path: &Path| match path.state() {
-        PathState::Active | PathState::Suspect => path
-            .recovery
-            .answer_due_at()
-            .filter(|due_at| *due_at <= now),
-        PathState::Out => path.liveness.silent_since(),
-        PathState::Removed => None,
-    };
-    paths.iter().filter_map(missed_at).min()
+    paths
+        .iter()
+        .filter_map(|path| match path.state() {
+            PathState::Active | PathState::Suspect => path
+                .recovery
+                .answer_due_at()
+                .filter(|due_at| *due_at <= now),
+            PathState::Out => path.liveness.silent_since(),
+            PathState::Removed => None,
+        })
+        .min()
 }
 
 /// Returns whether another copy of `bytes` bytes on the wire may be asked for by silence alone,
@@ -63,14 +65,13 @@ pub(super) fn has_blind_copies(now: Instant, paths: &[Path], waiting: &[PacketVi
 pub(super) fn held_copies(waiting: &[PacketView], budget: &Budget) -> usize {
     let retransmission_count = waiting.partition_point(is_retransmission);
     let mut bytes = 0;
-    let fits = |packet: &&PacketView| {
-        bytes += packet.bytes;
-        budget.has_room_without_answer(bytes)
-    };
     let paid_count = waiting[..retransmission_count]
         .iter()
         .rev()
-        .take_while(fits)
+        .take_while(|packet| {
+            bytes += packet.bytes;
+            budget.has_room_without_answer(bytes)
+        })
         .count();
     retransmission_count - paid_count
 }
@@ -92,8 +93,9 @@ pub(super) fn ask_for_life(now: Instant, paths: &mut [Path], questions: &mut Que
 fn answers(path: &Path, missed_at: Instant, now: Instant) -> bool {
     let recovery = &path.recovery;
     let is_heard = recovery.last_acked_at() > missed_at || recovery.is_just_heard(now);
-    let misses_none = || recovery.answer_due_at().is_none_or(|due_at| due_at > now);
-    path.state() == PathState::Active && is_heard && misses_none()
+    path.state() == PathState::Active
+        && is_heard
+        && recovery.answer_due_at().is_none_or(|due_at| due_at > now)
 }
 
 fn is_retransmission(packet: &PacketView) -> bool {

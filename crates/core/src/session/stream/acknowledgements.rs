@@ -4,7 +4,7 @@ use anabranch_units::Instant;
 
 use super::Stream;
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{AckedPacket, Digest, PacketContent};
+use crate::recovery::{Digest, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;
@@ -28,8 +28,11 @@ impl Stream {
         let mut settled = core::mem::take(&mut self.settled);
         let is_cumulative = ctx.config.has_cumulative_acks();
         let paths = &*ctx.paths;
-        let in_flight = |on: PathId, number| paths[on.index()].recovery.sent_packet(number);
-        if self.send.on_cumulative_ack(offset, in_flight, &mut settled) {
+        if self.send.on_cumulative_ack(
+            offset,
+            |on, number| paths[on.index()].recovery.sent_packet(number),
+            &mut settled,
+        ) {
             if !is_cumulative {
                 // Reports name packets: only one whose report got lost is settled by the offset.
                 settled.retain(|copy| {
@@ -74,13 +77,15 @@ impl Stream {
         // Like Vegas, which keeps the time of each segment, except for segments that may be taken
         // for others.
         let newest_resent = own.newest_resent;
-        let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
         let settled = settled.iter().map(|copy| copy.packet);
         let mut digest = ctx.digest.take().unwrap_or_default();
-        if path
-            .recovery
-            .on_cumulative_ack(ctx.now, settled, sample, is_timed, &mut digest)
-        {
+        if path.recovery.on_cumulative_ack(
+            ctx.now,
+            settled,
+            sample,
+            |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent),
+            &mut digest,
+        ) {
             path.recovery.set_departed_bytes(0);
             path.set_loss_window(None);
             if let Some(sample) = sample {
@@ -147,9 +152,8 @@ impl Stream {
             return;
         }
         self.request_scheduling();
-        let is_probe = |acked: &AckedPacket| acked.sent.content.is_probe();
         let is_active = ctx.paths[id.index()].state() == PathState::Active;
-        if is_active && digest.lost.is_empty() && digest.acked.iter().all(is_probe) {
+        if is_active && digest.is_of_probes() {
             // A packet this small is no sample of the path's rate.
             return;
         }

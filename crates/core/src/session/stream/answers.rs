@@ -26,13 +26,13 @@ impl Stream {
     /// before its handshake: short data would take longer on a path that turns out to be slow. With
     /// [`Reinjection::Tail`] the first path is held, too, once another has answered.
     pub(super) fn hold_unanswered(&self, paths: &[Path], views: &mut [PathView]) {
-        let is_answered = |path: &Path| {
-            path.state() == PathState::Active
-                && path.recovery.rtt().has_sample()
-                && path.control().is_usable
-        };
         let is_duplicating = self.config.reinjection == Reinjection::Tail;
-        let is_over = is_duplicating && paths.iter().any(is_answered);
+        let is_over = is_duplicating
+            && paths.iter().any(|path| {
+                path.state() == PathState::Active
+                    && path.recovery.rtt().has_sample()
+                    && path.control().is_usable
+            });
         for (path, view) in paths.iter().zip(views).skip(usize::from(!is_over)) {
             let is_carrying = is_duplicating && path.has_unanswered_segments();
             view.is_standby |= is_carrying || is_unanswered(path);
@@ -44,11 +44,13 @@ impl Placement<'_> {
     /// Sends the first packets by all paths but metered ones. No copy on a path that has never
     /// answered is expected at any time, and none is known to be better.
     pub(super) fn race(&mut self, packet: &PacketView, bound_to: PathSet) {
-        let is_answered = |path: &Path| path.recovery.rtt().has_sample();
         let is_first = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
         if !is_first
             || self.config.stream.reinjection != Reinjection::Tail
-            || self.paths.iter().any(is_answered)
+            || self
+                .paths
+                .iter()
+                .any(|path| path.recovery.rtt().has_sample())
         {
             return;
         }

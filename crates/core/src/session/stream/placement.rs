@@ -36,8 +36,10 @@ impl Placement<'_> {
 
     /// Returns the path with room that delivers a packet first.
     pub(super) fn earliest(&self) -> Option<PathId> {
-        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
-        let views = self.views.iter().filter(could_send);
+        let views = self
+            .views
+            .iter()
+            .filter(|view| view.is_in_service() && view.sendable_bytes > 0);
         let earliest = views.min_by_key(|view| latest_arrival(view, 0));
         earliest.map(|view| view.id)
     }

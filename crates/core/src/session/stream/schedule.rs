@@ -107,8 +107,7 @@ impl Stream {
         };
         queue.binding.begin(ctx.now);
         let send = &self.send;
-        let max_bytes = || segment_bytes(ctx.sizes, ctx.paths);
-        if send.has_waiting() || send.next_new(max_bytes()).is_some() {
+        if send.has_waiting() || send.next_new(segment_bytes(ctx.sizes, ctx.paths)).is_some() {
             self.bind_next_segments(ctx, &mut queue);
         } else if send.has_in_flight() && has_room(ctx.now, ctx.sizes, ctx.paths) {
             ctx.refresh_views(self);

@@ -10,6 +10,7 @@ use crate::recovery::{PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::session::Event;
 use crate::session::content::{Context, Written};
+use crate::session::next_timer::is_due;
 use crate::session::sizes::Sizes;
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
@@ -21,8 +22,7 @@ impl Stream {
         if self.is_window_due
             || self.says_blocked
             || !paths.iter().all(|path| {
-                let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
-                !path.has_notices(now) && !path.has_bound() && !is_probe_due()
+                !path.has_notices(now) && !path.has_bound() && !is_due(path.mtu_probe_at(), now)
             })
             || self.paths.iter().any(|own| own.probe.is_wanted())
         {
@@ -234,8 +234,8 @@ impl StreamPath {
     /// Returns whether the window lets the path carry the chunk, with `overhead_bytes` around its
     /// packet.
     fn has_window_for(&self, chunk: &Chunk, path: &Path, overhead_bytes: u32) -> bool {
-        let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
-        let bytes = bytes as u64 + u64::from(overhead_bytes);
+        let payload_bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
+        let bytes = payload_bytes as u64 + u64::from(overhead_bytes);
         let is_urgent = self.is_urgent && !chunk.is_new();
         self.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
     }

@@ -120,8 +120,10 @@ impl StreamSession {
 
     /// Leaves a silent path. If there is another, it is out until it has answered.
     fn leave_path(&mut self, now: Instant, id: PathId) {
-        let others = |path: &Path| path.id != id && path.state().is_usable();
-        let has_other = self.paths.iter().any(others);
+        let has_other = self
+            .paths
+            .iter()
+            .any(|path| path.id != id && path.state().is_usable());
         if has_other && self.paths[id.index()].liveness.suspend(now) {
             self.content.take_back(&mut self.paths, id);
             self.questions.challenge(&mut self.paths[id.index()]);
@@ -177,8 +179,9 @@ impl Stream {
     /// Sees to it that a window that has closed is asked for: its reopening may get lost.
     pub(super) fn watch_window(&mut self, now: Instant, sizes: &Sizes, paths: &[Path]) {
         // Mostly something is in flight, and waiting data need not be checked.
-        let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
-        let is_silent = !paths.iter().any(in_flight);
+        let is_silent = !paths
+            .iter()
+            .any(|path| path.recovery.outstanding_bytes() > 0);
         if !is_silent || !self.send.is_blocked(segment_bytes(sizes, paths)) {
             self.blocked_at = None;
             self.blocked_wait = self.config.initial_retransmission_timeout;

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::mtu::segment_bytes;
 use super::{Stream, StreamSession};
 use crate::config::Config;
-use crate::path::Path;
 use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
@@ -155,9 +154,9 @@ impl StreamSession {
         stream.is_readable_reported = false;
         let consumed = consume(&mut stream.receive)?;
         // An acknowledgement that is due anyway also carries the window.
-        let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
-        stream.is_window_due |=
-            stream.receive.should_announce_window() && !self.paths.iter().any(is_ack_due);
+        let mut arrivals = self.paths.iter().map(|path| &path.arrivals);
+        stream.is_window_due |= stream.receive.should_announce_window()
+            && arrivals.all(|arrivals| arrivals.due_at().is_none());
         Some(consumed)
     }
 

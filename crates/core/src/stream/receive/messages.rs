@@ -70,9 +70,10 @@ impl Messages {
             None
         };
         let is_followed = !edges.ends && self.is_open_behind(end);
-        let length_of = |start: &u64| self.parts.get(start).map_or(0, |(_, bytes)| bytes.len());
-        let around =
-            before.as_ref().map_or(0, length_of) + if is_followed { length_of(&end) } else { 0 };
+        let behind = is_followed.then_some(end);
+        let parts = [before, behind].into_iter().flatten();
+        let lengths = parts.filter_map(|start| Some(self.parts.get(&start)?.1.len()));
+        let around: usize = lengths.sum();
         if around + payload.len() > MAX_JOINED_BYTES {
             return false;
         }

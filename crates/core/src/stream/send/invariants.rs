@@ -66,8 +66,9 @@ impl SendStream {
             self.waiting_bytes,
             waiting_bytes,
         );
-        let known = |offset: &u64| self.segment(*offset).is_some();
-        checker.require(Invariant::Segments, self.waiting.keys().all(known), || {
+        let mut offsets = self.waiting.keys();
+        let are_known = offsets.all(|offset| self.segment(*offset).is_some());
+        checker.require(Invariant::Segments, are_known, || {
             format!(
                 "waiting segments {:?} are not all known",
                 self.waiting.keys()

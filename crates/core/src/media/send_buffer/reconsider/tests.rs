@@ -34,16 +34,18 @@ fn a_chance_that_is_enough_asks_for_nothing() {
         assert_eq!(verdict(importance, 0.999, DUE_MILLIS), Verdict::Settled);
         assert_eq!(verdict(importance, 0.998, DUE_MILLIS), Verdict::SendCopy);
     }
-    let disposable = |chance| verdict(Importance::Disposable, chance, DUE_MILLIS);
-    assert_eq!(disposable(0.5), Verdict::Settled);
-    assert_eq!(disposable(0.49), Verdict::SendCopy);
+    for (chance, expected) in [(0.5, Verdict::Settled), (0.49, Verdict::SendCopy)] {
+        let disposable = verdict(Importance::Disposable, chance, DUE_MILLIS);
+        assert_eq!(disposable, expected, "{chance}");
+    }
 }
 
 #[test]
 fn probable_arrival_delays_a_copy_while_time_is_left() {
-    let verdict = |arrives_after| verdict(Importance::Reference, 0.5, arrives_after);
-    assert_eq!(verdict(400), Verdict::Settled);
-    assert_eq!(verdict(401), Verdict::SendCopy, "the last moment");
+    let early = verdict(Importance::Reference, 0.5, 400);
+    assert_eq!(early, Verdict::Settled);
+    let late = verdict(Importance::Reference, 0.5, 401);
+    assert_eq!(late, Verdict::SendCopy, "the last moment");
 }
 
 #[test]
@@ -55,8 +57,7 @@ fn hopeless_fragment_is_copied_at_once() {
 fn late_fragment_is_given_up_unless_in_flight() {
     let late = outlook(0.0, DUE_MILLIS + 1);
     let mut buffer = buffer_of(Importance::Reference);
-    let mut reconsider = |reason| buffer.reconsider(id(0, 1), reason, &late);
-    let in_flight = reconsider(SendReason::PathCongested);
+    let in_flight = buffer.reconsider(id(0, 1), SendReason::PathCongested, &late);
     assert_eq!(in_flight, Verdict::Settled, "it may arrive yet");
     buffer.on_lost(id(0, 1), PathId(0));
     let lost = buffer.reconsider(id(0, 1), SendReason::Lost, &late);
