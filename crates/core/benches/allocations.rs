@@ -329,7 +329,8 @@ fn measure(session: &Session) -> bool {
     bed.is_counting = true;
     bed.stream(FRAMES, &bytes);
     let [sender, receiver] = bed.allocated;
-    let per_packet = |count: Count| count.blocks as f64 / bed.packets as f64;
+    let [at_sender, at_receiver] =
+        [sender, receiver].map(|count| count.blocks as f64 / bed.packets as f64);
     let per_frame = receiver.blocks as f64 / bed.frames_received as f64;
     let name = match session.loses_every {
         _ if !session.name.is_empty() => session.name.to_owned(),
@@ -338,9 +339,7 @@ fn measure(session: &Session) -> bool {
         None => session.scheduler.to_owned(),
     };
     println!(
-        "{name:<32} {:>8.4} {:>8.4} {per_frame:>10.3} {:>10.0}",
-        per_packet(sender),
-        per_packet(receiver),
+        "{name:<32} {at_sender:>8.4} {at_receiver:>8.4} {per_frame:>10.3} {:>10.0}",
         receiver.bytes as f64 / bed.frames_received as f64,
     );
     let outages = if session.has_outages {

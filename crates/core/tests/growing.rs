@@ -211,19 +211,19 @@ impl Measured {
 fn measure(source: Source, grows: bool) -> Measured {
     let mut network = network("off");
     let (count, piece) = (7_600, 1_316);
-    let at = |index: usize| match source {
-        Source::Constant => Duration::from_micros(1_316 * index as u64),
-        Source::Bursts => Duration::from_micros((index * piece / PICTURE_BYTES) as u64 * 40_000),
-    };
     // The picture that a byte is of ends with the first byte of the next.
     let (mut written, mut held) = (Vec::new(), Vec::new());
     let mut captured_at = Instant::ZERO;
     for index in 0..count {
-        network.run_until(Instant::ZERO + at(index));
+        let picture = index * piece / PICTURE_BYTES;
+        let at_micros = match source {
+            Source::Constant => 1_316 * index as u64,
+            Source::Bursts => picture as u64 * 40_000,
+        };
+        network.run_until(Instant::from_micros(at_micros));
         let now = network.now;
         written.push((index * piece, now));
-        let picture = |index: usize| index * piece / PICTURE_BYTES;
-        let is_first = index == 0 || picture(index) != picture(index - 1);
+        let is_first = index == 0 || picture != (index - 1) * piece / PICTURE_BYTES;
         let bytes = vec![index as u8; piece];
         if is_first && grows {
             network.sender.finish_frame(now);

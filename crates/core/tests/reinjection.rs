@@ -130,12 +130,16 @@ fn late_when_narrow_from(moment: Instant) -> usize {
     };
     let fixed = config(SourceLimits::Fixed, DEADLINE);
     let mut network = Network::new(fixed, vec![wide, thin]);
-    let stream = |network: &mut Network, until| stream(network, until, 12_000, 40);
-    stream(&mut network, moment);
+    stream(&mut network, moment, 12_000, 40);
     network.paths[0].rate = DataRate::from_kilobits_per_second(700);
-    stream(&mut network, moment + Duration::from_millis(200));
+    stream(
+        &mut network,
+        moment + Duration::from_millis(200),
+        12_000,
+        40,
+    );
     network.paths[0].rate = DataRate::from_megabits_per_second(4);
-    stream(&mut network, moment + Duration::from_secs(3));
+    stream(&mut network, moment + Duration::from_secs(3), 12_000, 40);
     network.dropped.len()
 }
 
@@ -168,10 +172,9 @@ fn arrived_when_faster_from(moment: Instant) -> usize {
         config(SourceLimits::Fixed, Duration::from_secs(1)),
         vec![TestPath::new(1, 30), TestPath::new(1, 30)],
     );
-    let stream = |network: &mut Network, until| stream(network, until, 1_000, 3);
-    stream(&mut network, moment);
+    stream(&mut network, moment, 1_000, 3);
     network.paths[0].rate = DataRate::from_megabits_per_second(4);
-    stream(&mut network, moment + Duration::from_secs(2));
+    stream(&mut network, moment + Duration::from_secs(2), 1_000, 3);
     let queued_since = moment.saturating_sub(Duration::from_millis(600));
     let frames = network.received.iter();
     frames

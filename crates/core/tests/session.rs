@@ -214,13 +214,10 @@ fn a_silent_path_becomes_suspect_after_a_probe_timeout_then_out_and_comes_back_w
         (suspect.2, out.2, active.2),
         (PathState::Suspect, PathState::Out, PathState::Active)
     );
-    let silence = |at: Instant| at - Instant::from_secs(5);
-    assert!(
-        silence(suspect.0) < Duration::from_millis(200),
-        "{states:?}"
-    );
-    assert!(silence(out.0) >= Duration::from_millis(200), "{states:?}");
-    assert!(silence(out.0) <= Duration::from_millis(600), "{states:?}");
+    assert!(suspect.0 < Instant::from_millis(5_200), "{states:?}");
+    let out_after = out.0 - Instant::from_secs(5);
+    assert!(out_after >= Duration::from_millis(200), "{states:?}");
+    assert!(out_after <= Duration::from_millis(600), "{states:?}");
     assert!(active.0 < Instant::from_millis(8_300), "{states:?}");
     assert!(
         network.sent_on[0] > sent_before + 50,
@@ -273,7 +270,8 @@ fn feedback_lost_on_its_own_path_comes_by_the_other() {
 
 #[test]
 fn padding_follows_its_policy() {
-    let padding_of = |padding, max_megabits| {
+    /// Returns the bytes of padding of the first 20 s, and its share in the next 20.
+    fn padding_of(padding: PaddingPolicy, max_megabits: u64) -> (u64, f64) {
         let config = Config {
             padding,
             ..adaptive(max_megabits)
@@ -289,7 +287,8 @@ fn padding_follows_its_policy() {
         let counters = network.sender.path_counters(PathId(0)).unwrap();
         let share = (counters.padding_bytes - after_start) as f64 / (20.0 * 4e6 / 8.0);
         (after_start, share)
-    };
+    }
+
     assert_eq!(padding_of(PaddingPolicy::Never, 8), (0, 0.0));
     let (_, share) = padding_of(PaddingPolicy::Always, 1);
     assert!(share > 0.6, "a greedy session fills the path: {share}");
@@ -374,7 +373,7 @@ fn a_removed_path_gives_its_packets_to_the_others() {
 
 #[test]
 fn early_and_repeated_timeouts_have_no_effect() {
-    let run = |extra_timeouts: bool| {
+    let [usual, repeated] = [false, true].map(|extra_timeouts| {
         let mut network = Network::new(
             adaptive(4),
             vec![TestPath::new(4, 20), TestPath::new(3, 50)],
@@ -390,22 +389,18 @@ fn early_and_repeated_timeouts_have_no_effect() {
             }
         }
         (network.sent_on.clone(), network.frame_delays())
-    };
-    assert_eq!(run(false), run(true));
+    });
+    assert_eq!(usual, repeated);
 }
 
 #[test]
 fn bad_configuration_fails_at_construction() {
-    let error = |config| {
-        MediaSession::new(config, Seed(0), Instant::ZERO)
-            .unwrap_err()
-            .to_string()
-    };
     let config = Config {
         fragment_bytes: 10,
         ..support::usual()
     };
-    assert!(error(config).contains("64 to 9000"));
+    let error = MediaSession::new(config, Seed(0), Instant::ZERO).unwrap_err();
+    assert!(error.to_string().contains("64 to 9000"), "{error}");
 }
 
 proptest! {
@@ -519,15 +514,13 @@ fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_a
         ];
         let mut network = Network::new(config, paths);
         network.sender.remove_path(network.now, PathId(2));
-        let frame = |network: &mut Network| {
+        for index in 0..50 {
+            if index == 25 {
+                network.sender.remove_path(network.now, PathId(0));
+            }
             network.send(12_000, false);
-            let next_at = network.now + Duration::from_millis(40);
-            network.run_until(next_at);
-        };
-        (0..25).for_each(|_| frame(&mut network));
-        let now = network.now;
-        network.sender.remove_path(now, PathId(0));
-        (0..25).for_each(|_| frame(&mut network));
+            network.run_until(network.now + Duration::from_millis(40));
+        }
         network.run_until(Instant::from_secs(3));
         let ids: Vec<u64> = network
             .received
@@ -541,7 +534,7 @@ fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_a
 
 #[test]
 fn redundant_targets_the_best_path_not_the_sum() {
-    let target = |scheduler: &str| {
+    for (scheduler, capacity) in [("redundant", 4), ("min-cost", 8)] {
         let config = Config {
             scheduler: support::scheduler(scheduler),
             ..fixed(MBIT(4))
@@ -550,10 +543,9 @@ fn redundant_targets_the_best_path_not_the_sum() {
         let mut network = Network::new(config, paths);
         network.send(1_000, true);
         network.run_until(Instant::from_secs(1));
-        network.sender.target_bitrate()
-    };
-    assert_eq!(target("redundant"), MBIT(4).mul_f64(0.8));
-    assert_eq!(target("min-cost"), MBIT(8).mul_f64(0.8));
+        let target = network.sender.target_bitrate();
+        assert_eq!(target, MBIT(capacity).mul_f64(0.8), "{scheduler}");
+    }
 }
 
 #[test]
@@ -570,14 +562,13 @@ fn redundant_the_receiver_counts_every_second_copy_as_a_duplicate() {
         network.run_until(network.now + Duration::from_millis(40));
     }
     network.run_until(network.now + Duration::from_secs(1));
-    let sent = |path| network.sender.path_counters(PathId(path)).unwrap();
-    assert_eq!((sent(0).sent_packets, sent(1).sent_packets), (200, 200));
     let received = network.receiver.counters();
     assert_eq!(received.duplicate_fragments, 200);
-    // Packet numbers are a path's own: to each path every packet is a new one.
-    let of_path = |path| network.receiver.path_counters(PathId(path)).unwrap();
-    assert_eq!(
-        (of_path(0).duplicate_packets, of_path(1).duplicate_packets),
-        (0, 0)
-    );
+    for path in [PathId(0), PathId(1)] {
+        let sent = network.sender.path_counters(path).unwrap();
+        assert_eq!(sent.sent_packets, 200, "{path}");
+        // Packet numbers are a path's own: to each path every packet is a new one.
+        let received = network.receiver.path_counters(path).unwrap();
+        assert_eq!(received.duplicate_packets, 0, "{path}");
+    }
 }

@@ -130,12 +130,17 @@ fn a_report_that_is_read_late_shows_the_round_trip_of_its_arrival() {
         session.add_path(at(0), PathOptions::default());
         session
     });
-    let meta = |received_at| DatagramMeta {
-        path: PathId(0),
-        received_at,
-        ecn: Ecn::NotEct,
-    };
-    let frame = |now| Frame::new(vec![0; 500], Importance::Key, now);
+    fn meta(received_at: Instant) -> DatagramMeta {
+        DatagramMeta {
+            path: PathId(0),
+            received_at,
+            ecn: Ecn::NotEct,
+        }
+    }
+    fn frame(now: Instant) -> Frame {
+        Frame::new(vec![0; 500], Importance::Key, now)
+    }
+
     sender.send_frame(at(0), &frame(at(0))).unwrap();
     let mut bytes = Vec::new();
     sender.poll_transmit(at(0), &mut bytes).unwrap();

@@ -58,15 +58,22 @@ impl PathChoice for Daps {
         if now >= self.ends_at || self.is_stale(paths) {
             self.make_list(now, u64::from(packet.bytes), paths);
         }
-        let sent_at = |path: &PathView| {
-            let place = &self.places[path.id.index()];
-            place.sends_at.max(now) + place.rate.time_for(u64::from(packet.bytes))
-        };
         let id = eligible_paths(packet, paths)
-            .min_by_key(|path| sent_at(path) + self.places[path.id.index()].rtt / 2)?
+            .min_by_key(|path| {
+                let place = &self.places[path.id.index()];
+                place.sent_at(now, packet) + place.rtt / 2
+            })?
             .id;
-        self.places[id.index()].sends_at = sent_at(&paths[id.index()]);
+        let place = &mut self.places[id.index()];
+        place.sends_at = place.sent_at(now, packet);
         Some(id)
+    }
+}
+
+impl Place {
+    /// Returns when the path would have sent the packet.
+    fn sent_at(&self, now: Instant, packet: &PacketView) -> Instant {
+        self.sends_at.max(now) + self.rate.time_for(u64::from(packet.bytes))
     }
 }
 

@@ -267,10 +267,12 @@ impl Table {
         let are_full = levels.iter().all(|level| *level == highest);
         let mut least = f64::INFINITY;
         for (path, level) in levels.iter().enumerate() {
-            let after = match *level < highest {
-                true => state + self.strides[path],
-                false if are_full => state,
-                false => continue,
+            let after = if *level < highest {
+                state + self.strides[path]
+            } else if are_full {
+                state
+            } else {
+                continue;
             };
             let mut later = 0.0;
             for (served, level) in levels.iter().enumerate() {

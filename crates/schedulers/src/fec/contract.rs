@@ -34,6 +34,12 @@ fn carrying(media_share: f64, mut path: PathView) -> PathView {
     path
 }
 
+const KINDS: [Importance; 3] = [
+    Importance::Key,
+    Importance::Reference,
+    Importance::Disposable,
+];
+
 /// A policy, and the frames that it is asked about.
 struct Bed {
     policy: Box<dyn FecPolicy>,
@@ -134,19 +140,18 @@ fn paths_that_carry_no_media_do_not_count() {
 
 #[test]
 fn losses_weigh_as_much_as_the_path_carries_and_as_its_bandwidth_while_none_does() {
-    let paths = |shares: [f64; 2]| {
-        let mut paths = [path(0, 600, 0.0), path(1, 600, 0.1)];
-        paths[1].bandwidth = DataRate::from_megabits_per_second(12);
-        (0..2).for_each(|index| paths[index].risk.media_share = shares[index]);
-        paths
-    };
     for name in by_loss() {
-        let of = |paths: &[PathView]| Bed::new(name).run(200, 20, paths);
         // A quarter and three quarters are 2.5 % and 7.5 % of losses; bandwidth says the latter.
-        let quarter = of(&paths([0.75, 0.25]));
-        assert_eq!(quarter, of(&[path(0, 600, 0.025)]), "{name}");
-        assert_eq!(of(&paths([0.0, 0.0])), of(&paths([0.25, 0.75])), "{name}");
-        assert!(quarter < of(&paths([0.25, 0.75])), "{name}");
+        let [quarter, most, unknown] = [[0.75, 0.25], [0.25, 0.75], [0.0, 0.0]].map(|shares| {
+            let mut paths = [path(0, 600, 0.0), path(1, 600, 0.1)];
+            paths[1].bandwidth = DataRate::from_megabits_per_second(12);
+            (0..2).for_each(|index| paths[index].risk.media_share = shares[index]);
+            Bed::new(name).run(200, 20, &paths)
+        });
+        let alone = Bed::new(name).run(200, 20, &[path(0, 600, 0.025)]);
+        assert_eq!(quarter, alone, "{name}");
+        assert_eq!(unknown, most, "{name}");
+        assert!(quarter < most, "{name}");
     }
 }
 
@@ -164,13 +169,12 @@ fn key_frames_are_protected_best_and_disposable_ones_not_at_all() {
     let paths = [path(0, 600, 0.05)];
     for name in names() {
         for symbol_count in [1, 4, 20, 300] {
-            let of = |importance| {
+            let [key, reference, disposable] = KINDS.map(|importance| {
                 let mut bed = Bed::new(name);
                 let frames = (0..50).map(|_| bed.frame(symbol_count, importance, &paths));
                 frames.map(u32::from).sum::<u32>()
-            };
-            let (key, reference) = (of(Importance::Key), of(Importance::Reference));
-            assert_eq!(of(Importance::Disposable), 0, "{name} {symbol_count}");
+            });
+            assert_eq!(disposable, 0, "{name} {symbol_count}");
             assert!(
                 key >= reference && reference > 0,
                 "{name} {symbol_count}: {key} {reference}"
@@ -246,26 +250,25 @@ fn with_a_round_trip_of_20_ms_adaptive_leaves_all_to_retransmission() {
 #[test]
 fn adaptive_protects_key_frames_better_and_disposable_ones_not_at_all() {
     let paths = [path(0, 600, 0.05)];
-    let of = |importance| Bed::new("adaptive").frame(20, importance, &paths);
+    let repairs = KINDS.map(|importance| Bed::new("adaptive").frame(20, importance, &paths));
     // Binomial: P[more than m of 20 + m] <= 1e-3 and 1e-2.
-    assert_eq!((of(Importance::Key), of(Importance::Reference)), (6, 4));
-    assert_eq!(of(Importance::Disposable), 0);
+    assert_eq!(repairs, [6, 4, 0]);
 }
 
 #[test]
 fn adaptive_leaves_room_for_one_retransmission() {
     // A round trip of 260 ms: one try fits into 500 ms, two do not.
-    let of = |rtt_millis| {
+    let repairs = [600, 260, 100].map(|rtt_millis| {
         let paths = [path(0, rtt_millis, 0.05)];
         Bed::new("adaptive").frame(20, Importance::Reference, &paths)
-    };
-    assert_eq!((of(600), of(260), of(100)), (4, 2, 0));
+    });
+    assert_eq!(repairs, [4, 2, 0]);
 }
 
 #[test]
 fn policies_are_deterministic_for_any_input() {
     for name in names() {
-        let run = || {
+        let [one, other] = [(); 2].map(|()| {
             let mut rng: Rng = Seed(9).rng();
             let mut bed = Bed::new(name);
             let mut counts = Vec::new();
@@ -295,7 +298,7 @@ fn policies_are_deterministic_for_any_input() {
                 counts.push(bed.frame(symbol_count.max(1), importance, &paths));
             }
             counts
-        };
-        assert_eq!(run(), run(), "{name}");
+        });
+        assert_eq!(one, other, "{name}");
     }
 }
