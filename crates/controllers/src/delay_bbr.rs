@@ -245,9 +245,7 @@ impl DelayBbr {
         if number < self.counts_from {
             return;
         }
-        let Some(rtt) = packet.rtt else {
-            return;
-        };
+        let Some(rtt) = packet.rtt else { return };
         self.floor = self.noise.floor_of(rtt);
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
