@@ -228,7 +228,9 @@ impl Port {
     /// Makes the kernel hand over datagrams together from now on ([`SystemSocket::coalesce`]).
     pub(crate) fn coalesce(&mut self) {
         self.coalesces = true;
-        self.socket.iter_mut().for_each(Socket::coalesce);
+        if let Some(socket) = &mut self.socket {
+            socket.coalesce();
+        }
     }
 
     /// Returns whether it has a socket.

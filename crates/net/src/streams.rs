@@ -199,7 +199,9 @@ impl Streams {
                 MuxEvent::Readable(id) => state.readers.remove(&id),
                 MuxEvent::Writable(id) => state.writers.remove(&id),
             };
-            waiting.into_iter().for_each(TaskWaker::wake);
+            if let Some(task) = waiting {
+                task.wake();
+            }
         }
         core::iter::from_fn(|| state.mux.accept()).collect()
     }

@@ -1,5 +1,5 @@
 //! The loop of the threads that supervise something, such as a session or a child thread. They
-//! handle an event when it comes. Between two waits they look at what no event announces.
+//! handle an event when it comes. Between two waits they check states that no event announces.
 
 use core::ops::ControlFlow;
 use core::time::Duration as StdDuration;
@@ -37,7 +37,7 @@ impl<T> From<Result<T, RecvTimeoutError>> for Wake<T> {
 
 /// Work that a thread does in turns, until one of them ends it.
 pub trait Turns {
-    /// What the thread waits for.
+    /// Event that the thread waits for.
     type Event;
     /// Result of the last turn.
     type Outcome;

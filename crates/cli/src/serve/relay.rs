@@ -152,7 +152,7 @@ impl Turns for Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Handles what has changed.
+    /// Tends the relay, and reports the state of the machine.
     fn look(&mut self, now: Instant) {
         self.tend(now);
         let lateness = self.relay.lateness().max(self.stop.lateness(&self.clock));

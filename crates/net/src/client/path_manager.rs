@@ -455,7 +455,9 @@ impl<L: Load> ClientRole<L> {
     /// initiation is due. Returns whether it must wait until ports are changed.
     pub(super) fn follow_names(&mut self, now: Instant) -> bool {
         let (events, is_lost) = self.paths.follow_all(now);
-        events.into_iter().for_each(|event| self.events.emit(event));
+        for event in events {
+            self.events.emit(event);
+        }
         let Some(handshake) = &mut self.handshake else {
             return false;
         };
@@ -480,7 +482,9 @@ impl<L: Load> ClientRole<L> {
             return;
         };
         let (events, _) = self.paths.take_answers(now);
-        events.into_iter().for_each(|event| self.events.emit(event));
+        for event in events {
+            self.events.emit(event);
+        }
         if now < self.paths.look_at {
             return;
         }

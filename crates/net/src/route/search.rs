@@ -81,7 +81,7 @@ impl Search {
     }
 }
 
-/// Adds an address and a number to what a token follows from.
+/// Adds an address and a number to the context of a token.
 fn add(context: &mut hmac::Context, ip: IpAddr, number: u64) {
     let ip = match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

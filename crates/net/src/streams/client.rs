@@ -9,7 +9,6 @@ use anabranch_units::Lateness;
 use super::{ByteStream, CLIENT_BUDGET_BYTES, Shared, Streams, default_stream_transport};
 use crate::client::{ClientBuilder, ClientConfig, ClientRole, Opens, sealed};
 use crate::event_queue::{self, Events};
-use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
@@ -49,7 +48,9 @@ impl StreamClient {
     /// [`StartError`]; no thread remains.
     pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
         let mut ports = config.open_ports()?;
-        ports.iter_mut().for_each(Port::coalesce);
+        for port in &mut ports {
+            port.coalesce();
+        }
         let surroundings = Surroundings::of(&config.network, config.clock);
         let (events, receiver) = event_queue::queue();
         let newest = Arc::<Mutex<Option<Arc<Shared>>>>::default();

@@ -178,7 +178,9 @@ impl Fallback {
 
     fn return_all(&mut self, now: Instant) {
         self.phase = Phase::Udp;
-        self.paths.iter_mut().for_each(|path| path.go_back(now));
+        for path in &mut self.paths {
+            path.go_back(now);
+        }
     }
 
     /// Makes a path try both, as its connection is gone or its UDP fails.
@@ -212,7 +214,9 @@ impl Fallback {
                 if self.is_wanted && silent_since.is_some_and(|at| now >= at + TRY_AFTER) =>
             {
                 self.phase = Phase::Trying;
-                self.paths.iter_mut().for_each(|path| path.try_both(now));
+                for path in &mut self.paths {
+                    path.try_both(now);
+                }
                 if !core::mem::replace(&mut self.has_reported_try, true) {
                     self.events.push(FallbackEvent::Tries);
                 }
@@ -220,11 +224,11 @@ impl Fallback {
             Phase::Trying if self.first_answer_at().is_some_and(|at| now >= at + GRACE) => {
                 self.phase = Phase::Fallen;
                 self.events.push(FallbackEvent::Blocked);
-                let heard = self
-                    .paths
-                    .iter_mut()
-                    .filter(|path| path.heard_by_tcp_at.is_some());
-                heard.for_each(|path| path.turn_to_tcp(now));
+                for path in &mut self.paths {
+                    if path.heard_by_tcp_at.is_some() {
+                        path.turn_to_tcp(now);
+                    }
+                }
             }
             Phase::Fallen if self.paths.iter().all(|path| path.carriers == Carriers::Udp) => {
                 self.phase = Phase::Udp;

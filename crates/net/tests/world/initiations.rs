@@ -152,7 +152,8 @@ impl<'a, M: Iterator<Item = &'a Vec<u8>>> Flood<'a, M> {
     /// Sends 50 frames in a second.
     fn stream(&mut self, sender: &Sender) {
         for _ in 0..50 {
-            let importance = anabranch_units::Importance::key_if(self.last_frame.is_multiple_of(25));
+            let importance =
+                anabranch_units::Importance::key_if(self.last_frame.is_multiple_of(25));
             let frame = super::bed::frame_bytes(self.last_frame);
             sender.send(frame, importance).expect("taken");
             self.last_frame += 1;

@@ -69,7 +69,9 @@ impl ServerTun {
         };
         let channel = self.routes(|routes| routes.route(ends.to).cloned());
         // Without a session of the proxy the packet is lost.
-        channel.map(|channel| channel.send_with(message::packet(packet), IN_ORDER));
+        if let Some(channel) = channel {
+            channel.send_with(message::packet(packet), IN_ORDER);
+        }
     }
 
     fn routes<T>(&self, act: impl FnOnce(&mut Routes<DatagramChannel>) -> T) -> T {

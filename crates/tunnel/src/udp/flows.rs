@@ -109,7 +109,9 @@ impl Flows {
                 .iter()
                 .min_by_key(|(_, flow)| flow.used_at)
                 .map(|(number, _)| *number);
-            oldest.and_then(|number| self.flows.remove(&number));
+            if let Some(number) = oldest {
+                self.flows.remove(&number);
+            }
         }
         let flows = &self.flows;
         self.by_source

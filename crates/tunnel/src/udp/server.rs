@@ -173,7 +173,9 @@ impl ServerEnd {
                 .iter()
                 .min_by_key(|(_, flow)| flow.used.millis.load(Ordering::Relaxed))
                 .map(|(number, _)| *number);
-            oldest.and_then(|number| self.flows.remove(&number));
+            if let Some(number) = oldest {
+                self.flows.remove(&number);
+            }
         }
     }
 
