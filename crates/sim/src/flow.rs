@@ -216,10 +216,12 @@ impl Flow {
         sides: &[Side],
         arrives_at: impl Fn(Side) -> Option<Instant>,
     ) -> Option<(Instant, Due)> {
-        let due_of = |side| self.due_of(side, arrives_at(side));
         let next = match *sides {
-            [side] => due_of(side),
-            _ => due_of(Side::Sender).min(due_of(Side::Receiver)),
+            [side] => self.due_of(side, arrives_at(side)),
+            _ => {
+                let of_sender = self.due_of(Side::Sender, arrives_at(Side::Sender));
+                of_sender.min(self.due_of(Side::Receiver, arrives_at(Side::Receiver)))
+            }
         };
         (next.0 < Instant::FAR_FUTURE).then_some(next)
     }

@@ -213,11 +213,12 @@ impl Network {
             }
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
-                let arrival = |flow, side| Arrival::new((at, link), id, flow, side, packet.ecn);
                 // The usual case, which does not need the record.
                 let (traffic, _) = shards.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
-                    traffic.arrivals.push(arrival(FlowId(packet.flow), side));
+                    let flow = FlowId(packet.flow);
+                    let arrival = Arrival::new((at, link), id, flow, side, packet.ecn);
+                    traffic.arrivals.push(arrival);
                     continue;
                 }
                 let packet_record = traffic.packet_record(&packet);
@@ -237,7 +238,8 @@ impl Network {
                     }),
                     None => {
                         let side = Side::receiving(direction);
-                        traffic.arrivals.push(arrival(flow, side));
+                        let arrival = Arrival::new((at, link), id, flow, side, packet.ecn);
+                        traffic.arrivals.push(arrival);
                     }
                 }
             }

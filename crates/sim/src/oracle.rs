@@ -165,7 +165,10 @@ impl Scheduler for Oracle {
             } else {
                 path.state.is_usable()
             };
-            let Some(forecast) = forecast.as_mut().filter(|_| is_asked) else {
+            if !is_asked {
+                continue;
+            }
+            let Some(forecast) = forecast.as_mut() else {
                 continue;
             };
             let mut outlook = Outlook {

@@ -339,11 +339,11 @@ impl World {
             "shards have an observer each"
         );
         let mut shards = std::mem::take(&mut self.shards);
-        let watched = shards
+        let watched: Vec<ObservedShard<'_, O>> = shards
             .iter_mut()
             .zip(observers)
-            .map(|(shard, observer)| ObservedShard { shard, observer });
-        let watched: Vec<ObservedShard<'_, O>> = watched.collect();
+            .map(|(shard, observer)| ObservedShard { shard, observer })
+            .collect();
         match shard_count {
             1 => self.run(until, watched, &mut Here),
             _ => with_helpers(shard_count, |helpers| self.run(until, watched, helpers)),

@@ -66,8 +66,8 @@ impl Network {
     fn link_after(&self, id: u64, link: LinkId, traffic: &Traffic) -> Option<LinkId> {
         let packet_record = &traffic.packet_records[id as usize];
         let route = &self.routes[packet_record.route.index()];
-        let hops = || (0_u8..).map_while(|hop| route.hop(packet_record.direction, hop));
-        hops().skip_while(|hop| *hop != link).nth(1)
+        let hops = (0_u8..).map_while(|hop| route.hop(packet_record.direction, hop));
+        hops.skip_while(|hop| *hop != link).nth(1)
     }
 }
 
@@ -80,7 +80,6 @@ mod tests {
     use super::*;
     use crate::groups::{Division, Window};
     use crate::ids::FlowId;
-    use crate::mailboxes::Arrival;
     use crate::network::Datagram;
     use crate::observer::PacketEvent;
     use crate::payload::Unpacked;
@@ -196,11 +195,13 @@ mod tests {
         }
         let mut buffer = Unpacked::default();
         let arrivals = std::mem::take(&mut traffic.arrivals);
-        let mut read = |arrival: &Arrival| {
-            traffic.arrive(arrival, &mut buffer, &mut ());
-            let packet_record = &traffic.packet_records[arrival.id as usize];
-            (arrival.at, packet_record.event().size_bytes)
-        };
-        arrivals.iter().map(&mut read).collect()
+        arrivals
+            .iter()
+            .map(|arrival| {
+                traffic.arrive(arrival, &mut buffer, &mut ());
+                let packet_record = &traffic.packet_records[arrival.id as usize];
+                (arrival.at, packet_record.event().size_bytes)
+            })
+            .collect()
     }
 }

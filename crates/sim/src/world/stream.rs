@@ -117,8 +117,8 @@ impl<O: Observer> Turn<'_, O> {
     /// Reports the viewer's remaining play time to the sender, without delay.
     fn report_play_time_left(&mut self, left: Duration) {
         let now = self.now;
-        let sender = &mut self.flow.end(Side::Sender).endpoint;
-        let sender = sender.stream_mut();
+        let endpoint = &mut self.flow.end(Side::Sender).endpoint;
+        let sender = endpoint.stream_mut();
         if sender.is_some_and(|sender| sender.on_play_time_left(now, left)) {
             self.serve(Side::Sender);
         }

@@ -57,7 +57,7 @@ impl<'a, O: Observer + Send> Helpers<'a, O> {
         'a: 'scope,
         O: 'scope,
     {
-        let helper = |_| {
+        let helpers = (1..shard_count).map(|_| {
             let (there, jobs) = mpsc::channel::<(Window, &'static [Side], ObservedShard<'a, O>)>();
             let (done, back) = mpsc::channel();
             scope.spawn(move || {
@@ -71,8 +71,8 @@ impl<'a, O: Observer + Send> Helpers<'a, O> {
                 }
             });
             Helper { there, back }
-        };
-        Helpers((1..shard_count).map(helper).collect())
+        });
+        Helpers(helpers.collect())
     }
 }
 

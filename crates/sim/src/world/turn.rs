@@ -84,9 +84,9 @@ impl<O: Observer> Turn<'_, O> {
     }
 
     fn next_due(&self) -> Option<(Instant, Due)> {
-        let first = |side| self.mailboxes[side as usize].first();
         self.flow.next_due(self.sides, |side| {
-            first(side).map(|arrival: &Arrival| arrival.at)
+            let first = self.mailboxes[side as usize].first();
+            first.map(|arrival| arrival.at)
         })
     }
 
