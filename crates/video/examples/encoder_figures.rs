@@ -63,26 +63,24 @@ fn main() {
     );
     for kilobits in [300, 600, 1_000, 1_500, 2_400, 4_000] {
         let run = encode(|_| DataRate::from_kilobits_per_second(kilobits));
-        let of_kind = |wanted: bool| {
-            run.sizes
-                .iter()
-                .filter(move |(_, is_key)| *is_key == wanted)
-                .map(|(bytes, _)| *bytes)
-        };
+        let [others, keys] = [false, true].map(|wanted| -> Vec<usize> {
+            let of_kind = run.sizes.iter().filter(|(_, is_key)| *is_key == wanted);
+            of_kind.map(|(bytes, _)| *bytes).collect()
+        });
         let second = FRAMES_PER_SECOND as usize;
         let worst = run
             .sizes
             .windows(second)
             .map(mean_bitrate)
             .fold(0.0, f64::max);
-        let p_mean = of_kind(false).sum::<usize>() / of_kind(false).count();
-        let key_mean = of_kind(true).sum::<usize>() / of_kind(true).count();
-        let key_max = of_kind(true).max().unwrap_or(0);
+        let p_mean = others.iter().sum::<usize>() / others.len();
+        let key_mean = keys.iter().sum::<usize>() / keys.len();
+        let key_max = keys.into_iter().max().unwrap_or(0);
         println!(
             "{:7.3} {:8.3} {worst:8.3} {p_mean:8} {:8} {key_mean:9} {key_max:8} {:6.2} {:9.2} {:8}",
             kilobits as f64 / 1e3,
             mean_bitrate(&run.sizes),
-            of_kind(false).max().unwrap_or(0),
+            others.into_iter().max().unwrap_or(0),
             key_max as f64 / p_mean as f64,
             run.encoding.as_secs_f64() * 1e3 / f64::from(FRAME_COUNT),
             run.misread_count,

@@ -36,10 +36,14 @@ impl SegmentedVideo {
         self.length.as_nanos() / self.segment.as_nanos()
     }
 
+    /// Returns a rate of the ladder, in bit/s.
+    fn rate(&self, place: usize) -> f64 {
+        self.ladder[place].bits_per_second() as f64
+    }
+
     /// Returns BBA-0's choice: the index of the next segment's bitrate, given the index of the
     /// `last` one and the filled share of the buffer, 0 to 1.
     fn choose(&self, last: usize, filled: f64) -> usize {
-        let rate = |place: usize| self.ladder[place].bits_per_second() as f64;
         let highest = self.ladder.len() - 1;
         if filled <= RESERVOIR {
             return 0;
@@ -48,13 +52,13 @@ impl SegmentedVideo {
             return highest;
         }
         let share = (filled - RESERVOIR) / (CUSHION_END - RESERVOIR);
-        let mapped = rate(0) + (rate(highest) - rate(0)) * share;
+        let mapped = self.rate(0) + (self.rate(highest) - self.rate(0)) * share;
         let (higher, lower) = ((last + 1).min(highest), last.saturating_sub(1));
-        if mapped >= rate(higher) {
-            let below = (0..=highest).rev().find(|place| rate(*place) < mapped);
+        if mapped >= self.rate(higher) {
+            let below = (0..=highest).rev().find(|place| self.rate(*place) < mapped);
             below.unwrap_or(0)
-        } else if mapped <= rate(lower) {
-            let above = (0..=highest).find(|place| rate(*place) > mapped);
+        } else if mapped <= self.rate(lower) {
+            let above = (0..=highest).find(|place| self.rate(*place) > mapped);
             above.unwrap_or(highest)
         } else {
             last

@@ -118,11 +118,11 @@ fn by_content(source: &[Mark], copy: &[Mark]) -> Vec<Option<usize>> {
     let mut next = 0;
     let found = copy.iter().map(|mark| {
         let ahead = places_of(mark).iter().filter(|&&place| place >= next);
-        let distance = |place: &&usize| match (offset, times(&source[**place], mark)) {
+        let nearest = ahead.min_by_key(|&&place| match (offset, times(&source[place], mark)) {
             (Some(offset), Some((source, copy))) => (source + offset).abs_diff(copy),
             _ => 0,
-        };
-        let place = *ahead.min_by_key(distance)?;
+        });
+        let place = *nearest?;
         next = place + 1;
         Some(place)
     });
@@ -181,7 +181,10 @@ fn add_by_time(source: &[Mark], copy: &[Mark], offset: i64, source_of: &mut [Opt
         is_taken[*place] = true;
     }
     for (mark, of) in copy.iter().zip(source_of) {
-        let Some(at) = mark.presented_at.filter(|_| of.is_none()) else {
+        if of.is_some() {
+            continue;
+        }
+        let Some(at) = mark.presented_at else {
             continue;
         };
         let near = shown.range(at - offset - reach..=at - offset + reach);
@@ -309,8 +312,8 @@ mod tests {
         let times: Vec<i64> = [wrap - 100, 200, wrap - 50, 400]
             .map(|counter| clock.unwrap(counter))
             .into();
-        let wrap = wrap as i64;
-        assert_eq!(times, [wrap - 100, wrap + 200, wrap - 50, wrap + 400]);
+        let ticks = wrap as i64;
+        assert_eq!(times, [ticks - 100, ticks + 200, ticks - 50, ticks + 400]);
     }
 
     #[test]

@@ -127,10 +127,12 @@ impl AccessUnitSplitter {
     /// slice order. It starts, after a slice, with a NAL unit that precedes a picture, or with a
     /// slice whose first macroblock is the picture's first.
     fn starts_access_unit(&self, header_at: usize) -> bool {
-        let is_first_slice = || self.buffer[header_at + 1] & 0x80 != 0;
         self.has_slice
             && match nal::h264_type(self.buffer[header_at]) {
-                h264::SLICE | h264::SLICE_PARTITION_A | h264::IDR_SLICE => is_first_slice(),
+                // This bit is set in the first slice of a picture.
+                h264::SLICE | h264::SLICE_PARTITION_A | h264::IDR_SLICE => {
+                    self.buffer[header_at + 1] & 0x80 != 0
+                }
                 h264::SEI | h264::SPS | h264::PPS | h264::ACCESS_UNIT_DELIMITER => true,
                 14..=18 => true,
                 _ => false,

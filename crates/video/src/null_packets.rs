@@ -147,7 +147,10 @@ impl NullFilter {
     /// times, of which `times` returns at most as many bytes as it is given.
     pub fn finish(&mut self, times: impl FnOnce(usize) -> Vec<u8>) -> Vec<u8> {
         self.close_gap();
-        let Some(pattern) = self.pattern.filter(|_| self.total > 0) else {
+        if self.total == 0 {
+            return times(MAX_TAIL_LEN);
+        }
+        let Some(pattern) = self.pattern else {
             return times(MAX_TAIL_LEN);
         };
         let mut tail = vec![pattern.control, u8::from(pattern.counts), pattern.filling];

@@ -23,11 +23,11 @@ impl Parameters {
     /// Reads the first parameter sets in an access unit, an Annex B byte stream. `None` if one is
     /// missing or cannot be read.
     pub fn read(annex_b: &[u8]) -> Option<Parameters> {
-        let of_type = |wanted| {
+        let [sps, pps] = [h264::SPS, h264::PPS].map(|wanted| {
             let mut units = nal_units(annex_b);
             units.find(|unit| nal::h264_type(unit[0]) == wanted)
-        };
-        let (sps, pps) = (of_type(h264::SPS)?, of_type(h264::PPS)?);
+        });
+        let (sps, pps) = (sps?, pps?);
         if sps.len() < 4 || sps.len().max(pps.len()) > usize::from(u16::MAX) {
             return None;
         }

@@ -116,15 +116,12 @@ impl Player {
             self.delay.on_frame(now, now.saturating_since(captured_at));
         }
         if !self.decodability.on_frame(importance, is_complete) {
-            return match is_complete {
-                true => {
-                    self.counts.undecodable += 1;
-                    DisplayOutcome::Undecodable
-                }
-                false => {
-                    self.counts.lost += 1;
-                    DisplayOutcome::Lost
-                }
+            return if is_complete {
+                self.counts.undecodable += 1;
+                DisplayOutcome::Undecodable
+            } else {
+                self.counts.lost += 1;
+                DisplayOutcome::Lost
             };
         }
         let shown_at = self.freezes.shown_at();

@@ -271,10 +271,16 @@ fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rest.h264");
     std::fs::write(&path, rest).unwrap();
-    let path = path.to_str().unwrap();
-    let decoded = [
-        "-v", "fatal", "-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-",
-    ];
-    let decoded = ffmpeg(&decoded);
+    let decoded = ffmpeg(&[
+        "-v",
+        "fatal",
+        "-i",
+        path.to_str().unwrap(),
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "gray",
+        "-",
+    ]);
     assert!(decoded.len() / (320 * 240) >= FRAME_COUNT - 2 * 25);
 }

@@ -194,8 +194,11 @@ impl TransportUnitSplitter {
                 break Some(self.hand_over());
             }
             at = self.synchronize(at);
+            if !self.is_synchronized {
+                break None;
+            }
             let packet = self.incoming[at..].first_chunk::<PACKET_LEN>().copied();
-            let Some(packet) = packet.filter(|_| self.is_synchronized) else {
+            let Some(packet) = packet else {
                 break None;
             };
             at += PACKET_LEN;

@@ -216,8 +216,7 @@ impl Timeline {
             }
             return advances;
         }
-        let rank = |clock: &PidClock| clock.rank(tables);
-        let is_better = rank(&self.clocks[index]) < rank(&self.clocks[leader]);
+        let is_better = self.clocks[index].rank(tables) < self.clocks[leader].rank(tables);
         let takes_over = (is_better && advances) || self.clocks[index].silence().is_some();
         if takes_over {
             self.lead(index);
@@ -272,9 +271,12 @@ impl Timeline {
         // One value alone measures no time.
         let has_rate = self.rate.get().is_some() || self.anchors.len() > 1;
         let starts_over = had_leader && !has_rate && clock.silence().is_none();
-        let Some(last) = self.last().filter(|_| !starts_over) else {
+        let last = if starts_over { None } else { self.last() };
+        let Some(last) = last else {
             self.anchors.clear();
-            self.clocks.iter_mut().for_each(|clock| clock.time = None);
+            for clock in &mut self.clocks {
+                clock.time = None;
+            }
             self.mark(index, ORIGIN);
             return;
         };

@@ -81,16 +81,16 @@ mod tests {
 
     #[test]
     fn at_short_gaps_a_freeze_is_the_average_and_150_ms() {
-        let thirty = || [40; 30].into_iter();
-        assert_eq!(freezes(thirty().chain([189])), []);
-        assert_eq!(freezes(thirty().chain([190])), [190]);
+        let thirty = [40; 30];
+        assert_eq!(freezes(thirty.into_iter().chain([189])), []);
+        assert_eq!(freezes(thirty.into_iter().chain([190])), [190]);
     }
 
     #[test]
     fn at_long_gaps_a_freeze_is_three_times_the_average() {
-        let thirty = || [100; 30].into_iter();
-        assert_eq!(freezes(thirty().chain([299])), []);
-        assert_eq!(freezes(thirty().chain([300])), [300]);
+        let thirty = [100; 30];
+        assert_eq!(freezes(thirty.into_iter().chain([299])), []);
+        assert_eq!(freezes(thirty.into_iter().chain([300])), [300]);
     }
 
     #[test]

@@ -107,14 +107,17 @@ mod tests {
             let ideal = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
             let gop = Gop::new(ideal, 50, 5.0).unwrap();
             let mut source = gop.with_key_on_loss(has_key_on_loss);
-            let mut is_key = |index| {
+            let mut keys = Vec::new();
+            for index in 0..150 {
                 if lost.contains(&index) {
                     source.on_frame_lost();
                 }
                 let now = source.next_at().unwrap();
-                source.produce(now, rate).importance.is_key()
-            };
-            (0..150).filter(|index| is_key(*index)).collect()
+                if source.produce(now, rate).importance.is_key() {
+                    keys.push(index);
+                }
+            }
+            keys
         }
 
         let rate = DataRate::from_megabits_per_second(1);

@@ -29,13 +29,16 @@ impl Paused {
         paused
     }
 
+    fn is_pause(&self, at: Instant) -> bool {
+        let mut pauses = self.pauses.iter();
+        pauses.any(|(from, span)| *from <= at && at - *from < *span)
+    }
+
     /// Skips the frames that are due in a pause.
     fn skip(&mut self, target: DataRate) {
-        let is_pause = |at: Instant| {
-            let mut pauses = self.pauses.iter();
-            pauses.any(|(from, span)| *from <= at && at - *from < *span)
-        };
-        while let Some(at) = self.source.next_at().filter(|at| is_pause(*at)) {
+        while let Some(at) = self.source.next_at()
+            && self.is_pause(at)
+        {
             let skipped = self.source.produce(at, target);
             self.has_keys |= skipped.importance.is_key();
             self.has_skipped = true;

@@ -111,12 +111,13 @@ mod tests {
 
     fn play(rates: (DataRate, DataRate), target: DataRate) -> Vec<(u64, u32, Importance)> {
         let mut source = Stored::new(Instant::from_secs(1), rates, film()).unwrap();
-        let mut next = || {
-            let at = source.next_at().unwrap();
-            let shape = source.produce(at, target);
-            (at.as_micros() / 1_000, shape.bytes, shape.importance)
-        };
-        (0..5).map(|_| next()).collect()
+        (0..5)
+            .map(|_| {
+                let at = source.next_at().unwrap();
+                let shape = source.produce(at, target);
+                (at.as_micros() / 1_000, shape.bytes, shape.importance)
+            })
+            .collect()
     }
 
     #[test]

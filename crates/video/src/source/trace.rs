@@ -95,10 +95,9 @@ impl FrameLadder {
                     if row.iter().any(|size| !(1..=1_000_000).contains(size)) {
                         return Err(wrong());
                     }
-                    sizes
-                        .iter_mut()
-                        .zip(row)
-                        .for_each(|(column, size)| column.push(*size));
+                    for (column, size) in sizes.iter_mut().zip(row) {
+                        column.push(*size);
+                    }
                 }
                 _ => return Err(wrong()),
             }

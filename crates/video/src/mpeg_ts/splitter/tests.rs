@@ -420,8 +420,7 @@ fn sound_does_not_wait_for_a_picture_that_is_far_off() {
             assert_eq!(joined(&units), stream);
             assert!(units[0].importance.is_key());
             assert!(units[0].bytes.starts_with(&slide));
-            let due: Vec<_> = units.iter().map(|unit| splitter.due_at(unit.end)).collect();
-            let due: Option<Vec<_>> = due.into_iter().collect();
+            let due: Option<Vec<_>> = units.iter().map(|unit| splitter.due_at(unit.end)).collect();
             for pair in due.unwrap().windows(2) {
                 let span = pair[1].saturating_sub(pair[0]);
                 assert!(span <= Duration::from_millis(55), "{span}");

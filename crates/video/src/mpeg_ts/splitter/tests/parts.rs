@@ -123,8 +123,9 @@ proptest! {
         let known = written(&pictures(&sizes));
         let stream = if has_lengths { known } else { of_unknown_lengths(known) };
         let whole = split_live(&stream, &flushed_after);
-        let takes = |index: usize| taken_after[index % taken_after.len()];
-        let (units, _) = split_in_parts(&stream, &flushed_after, takes);
+        let (units, _) = split_in_parts(&stream, &flushed_after, |index| {
+            taken_after[index % taken_after.len()]
+        });
         prop_assert_eq!(units, whole);
     }
 
