@@ -256,7 +256,10 @@ impl Feed {
     fn flush(&mut self) {
         let packets = core::mem::take(&mut self.packets);
         let len = packets.len();
-        let Some(commands) = self.commands.upgrade().filter(|_| len > 0) else {
+        if len == 0 {
+            return;
+        }
+        let Some(commands) = self.commands.upgrade() else {
             return;
         };
         if self.source.waiting.is_exceeded_with(len) {
@@ -366,11 +369,10 @@ fn addresses(sockets: &mut Sockets, way: Way) -> Vec<SocketAddr> {
     let Ok(local) = sockets.at(own, way.local.port()) else {
         return Vec::new();
     };
-    let is_other = |host: &IpAddr| *host != own && !host.is_unspecified() && !host.is_loopback();
     let forwarded = way
         .host
         .map(|host| host.to_canonical())
-        .filter(is_other)
+        .filter(|host| *host != own && !host.is_unspecified() && !host.is_loopback())
         .map(|host| SocketAddr::new(host, local.port()));
     [Some(local), forwarded].into_iter().flatten().collect()
 }

@@ -247,19 +247,21 @@ impl Peers {
     /// Sends a sample to the viewers of its stream.
     pub fn write(&mut self, now: Instant, stream: &str, sample: &Sample) {
         let at = self.std(now);
-        let of = |peer: &&mut Peer| &*peer.stream == stream;
-        for peer in self.peers.iter_mut().filter(of) {
-            peer.write(at, sample);
-            peer.drain(self.origin, &mut self.outgoing);
+        for peer in &mut self.peers {
+            if *peer.stream == *stream {
+                peer.write(at, sample);
+                peer.drain(self.origin, &mut self.outgoing);
+            }
         }
         self.remove_gone();
     }
 
     /// Leaves pictures out for all viewers of a stream up to the next key picture.
     pub fn await_key(&mut self, stream: &str) {
-        let of = |peer: &&mut Peer| &*peer.stream == stream;
-        for peer in self.peers.iter_mut().filter(of) {
-            peer.awaits_key = true;
+        for peer in &mut self.peers {
+            if *peer.stream == *stream {
+                peer.awaits_key = true;
+            }
         }
     }
 
@@ -307,7 +309,10 @@ impl Peer {
             Kind::Sound(Sound::Opus { .. }) => self.sound,
             Kind::Sound(Sound::Aac { .. }) => None,
         };
-        let Some(Line { mid, payload_type }) = line.filter(|_| self.is_connected) else {
+        if !self.is_connected {
+            return;
+        }
+        let Some(Line { mid, payload_type }) = line else {
             return;
         };
         if self.awaits_key && !sample.is_key {
@@ -372,13 +377,13 @@ impl Peer {
                     return;
                 };
                 let params: Vec<PayloadParams> = writer.payload_params().copied().collect();
-                let line = |payload_type| Line { mid, payload_type };
-                if added.kind.is_audio() {
+                let (line, payload_type) = if added.kind.is_audio() {
                     let opus = params.iter().find(|it| it.spec().codec == Codec::Opus);
-                    self.sound = self.sound.or(opus.map(|it| line(it.pt())));
+                    (&mut self.sound, opus.map(PayloadParams::pt))
                 } else {
-                    self.video = self.video.or(h264_of(&params).map(line));
-                }
+                    (&mut self.video, h264_of(&params))
+                };
+                *line = line.or(payload_type.map(|payload_type| Line { mid, payload_type }));
             }
             _ => {}
         }
