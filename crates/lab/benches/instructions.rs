@@ -74,17 +74,14 @@ fn scenario(name: &str, seconds: u64) -> lab::Scenario {
         return lab::Scenario::load(file.as_ref(), &overrides).expect("a shipped scenario");
     }
     let (count, _) = name.split_once(' ').expect("a count of flows");
-    let flow = match name.ends_with("streams") {
-        true => {
-            r#"kind = "bulk"
+    let flow = if name.ends_with("streams") {
+        r#"kind = "bulk"
             controller = "cubic""#
-        }
-        false => {
-            r#"controller = "fixed"
+    } else {
+        r#"controller = "fixed"
             fixed-rate = "950 kbit/s"
             source = { kind = "cbr", fps = 25, rate = "500 kbit/s" }
             padding = "always""#
-        }
     };
     let text = format!(
         r#"

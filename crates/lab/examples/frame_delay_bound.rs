@@ -26,10 +26,17 @@ impl Options {
             files: Vec::new(),
         };
         while let Some(argument) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
-                "--seeds" => options.seed_count = value()?.parse()?,
-                "--scheduler" => options.scheduler = value()?,
+                "--seeds" | "--scheduler" => {
+                    let Some(value) = arguments.next() else {
+                        return Err(format!("{argument} needs a value").into());
+                    };
+                    if argument == "--seeds" {
+                        options.seed_count = value.parse()?;
+                    } else {
+                        options.scheduler = value;
+                    }
+                }
                 other if other.starts_with("--") => {
                     return Err(format!("{other}: known are --seeds and --scheduler").into());
                 }

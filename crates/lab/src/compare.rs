@@ -45,11 +45,10 @@ impl Column {
     pub fn label(&self) -> String {
         let parts = [&self.controller, &self.scheduler];
         let names = parts.into_iter().flatten().cloned();
-        let short = |key: &str| key.strip_prefix(vary::FIRST_FLOW).unwrap_or(key).to_owned();
-        let settings = self
-            .settings
-            .iter()
-            .map(|(key, value)| format!("{}={value}", short(key)));
+        let settings = self.settings.iter().map(|(key, value)| {
+            let short = key.strip_prefix(vary::FIRST_FLOW).unwrap_or(key);
+            format!("{short}={value}")
+        });
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
@@ -65,12 +64,6 @@ impl Column {
     /// assert_eq!(labels, ["gcc + wrr", "cubic + wrr"]);
     /// ```
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
-        let or_own = |names: &[String]| -> Vec<Option<String>> {
-            match names {
-                [] => vec![None],
-                names => names.iter().cloned().map(Some).collect(),
-            }
-        };
         let schedulers = or_own(&expanded_schedulers(schedulers));
         let controllers = expanded_controllers(controllers);
         let columns = or_own(&controllers).into_iter().flat_map(|controller| {
@@ -364,6 +357,19 @@ pub(crate) fn run_columns(
         .collect())
 }
 
+/// Returns the names, or `None` alone: the scenario's own choice.
+fn or_own(names: &[String]) -> Vec<Option<String>> {
+    match names {
+        [] => vec![None],
+        names => names.iter().cloned().map(Some).collect(),
+    }
+}
+
+/// Returns the values if no run lacks one.
+fn whole(values: &[Option<f64>]) -> Option<Vec<f64>> {
+    values.iter().copied().collect()
+}
+
 fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -> Vec<Cell> {
     let values: Vec<Vec<Option<f64>>> = columns
         .iter()
@@ -371,7 +377,6 @@ fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -
             runs.iter().map(|run| metric.of(run, subject?)).collect()
         })
         .collect();
-    let whole = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
     let first = values.first().and_then(|values| whole(values));
     values
         .iter()
@@ -414,14 +419,16 @@ mod tests {
 
     #[test]
     fn comparison_replaces_the_controller_under_test() {
-        let replaced = |own: &str, controller: &str| {
+        for (own, controller, expected) in [
+            ("nada", "gcc", "gcc"),
+            ("nada:priority=2", "gcc", "gcc"),
+            ("nada:priority=2", "nada", "nada:priority=2"),
+            ("new-reno", "gcc", "new-reno"),
+            ("nada2", "gcc", "nada2"),
+        ] {
             let other = replaced(own, "nada", controller);
-            other.map_or(own.to_owned(), |other| other.name().to_owned())
-        };
-        assert_eq!(replaced("nada", "gcc"), "gcc");
-        assert_eq!(replaced("nada:priority=2", "gcc"), "gcc");
-        assert_eq!(replaced("nada:priority=2", "nada"), "nada:priority=2");
-        assert_eq!(replaced("new-reno", "gcc"), "new-reno");
-        assert_eq!(replaced("nada2", "gcc"), "nada2");
+            let name = other.map_or(own.to_owned(), |other| other.name().to_owned());
+            assert_eq!(name, expected, "{own}, {controller}");
+        }
     }
 }

@@ -265,28 +265,30 @@ pub fn measure(
 
 /// Returns the verdicts on all properties over these networks.
 pub fn judge(networks: &[Figures]) -> Vec<Verdict> {
-    let verdict = |property: &Property| {
-        let shortfalls: Vec<(f64, u64)> = networks
-            .iter()
-            .filter_map(|figures| {
-                let shortfall = property.shortfall(figures)?;
-                Some((shortfall, figures.number))
-            })
-            .collect();
-        let sum: f64 = shortfalls.iter().map(|(points, _)| points).sum();
-        let violations = shortfalls.iter().filter(|(points, _)| *points > TOLERANCE);
-        Verdict {
-            property: *property,
-            count: shortfalls.len(),
-            violations: violations.count(),
-            mean: sum / shortfalls.len().max(1) as f64,
-            worst: shortfalls
+    PROPERTIES
+        .iter()
+        .map(|property| {
+            let shortfalls: Vec<(f64, u64)> = networks
                 .iter()
-                .copied()
-                .max_by(|a, b| a.0.total_cmp(&b.0)),
-        }
-    };
-    PROPERTIES.iter().map(verdict).collect()
+                .filter_map(|figures| {
+                    let shortfall = property.shortfall(figures)?;
+                    Some((shortfall, figures.number))
+                })
+                .collect();
+            let sum: f64 = shortfalls.iter().map(|(points, _)| points).sum();
+            let violations = shortfalls.iter().filter(|(points, _)| *points > TOLERANCE);
+            Verdict {
+                property: *property,
+                count: shortfalls.len(),
+                violations: violations.count(),
+                mean: sum / shortfalls.len().max(1) as f64,
+                worst: shortfalls
+                    .iter()
+                    .copied()
+                    .max_by(|a, b| a.0.total_cmp(&b.0)),
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -332,10 +334,10 @@ mod tests {
 
     #[test]
     fn a_shortfall_is_the_lead_of_the_variant_that_should_not_lead() {
-        let all = (Variant::All, 80.0);
-        let shortfall = |property: usize, others: &[(Variant, f64)]| {
+        fn shortfall(property: usize, others: &[(Variant, f64)]) -> Option<f64> {
+            let all = (Variant::All, 80.0);
             PROPERTIES[property].shortfall(&figures(&[&[all], others].concat()))
-        };
+        }
         let alone = [(Variant::Alone(0), 70.0), (Variant::Alone(1), 82.0)];
         assert_eq!(shortfall(0, &alone), Some(2.0));
         assert_eq!(shortfall(1, &[(Variant::Bare, 81.0)]), Some(1.0));
@@ -346,8 +348,9 @@ mod tests {
 
     #[test]
     fn a_verdict_counts_shortfalls_above_half_a_point() {
-        let bare = |percent| figures(&[(Variant::All, 80.0), (Variant::Bare, percent)]);
-        let verdict = judge(&[bare(80.5), bare(83.5), bare(10.0)])[1].clone();
+        let networks = [80.5, 83.5, 10.0]
+            .map(|percent| figures(&[(Variant::All, 80.0), (Variant::Bare, percent)]));
+        let verdict = judge(&networks)[1].clone();
         assert_eq!((verdict.count, verdict.violations), (3, 1));
         assert_eq!((verdict.mean, verdict.worst), (4.0 / 3.0, Some((3.5, 7))));
     }

@@ -19,7 +19,7 @@ use anabranch_units::{Duration, Instant, Seed, percentile};
 
 use crate::metrics::least_delay;
 use crate::run::{RunError, build_world, with_starts};
-use crate::scenario::{FlowSpec, Scenario};
+use crate::scenario::{FlowSpec, RouteSpec, Scenario};
 use fluid_model::{FluidModel, Load};
 use frames::{FrameLog, FrameRecord};
 pub use parts::Parts;
@@ -53,9 +53,8 @@ pub struct FrameDelay {
 
 /// Returns the flow of media with the most paths, the first of several.
 pub fn main_flow(scenario: &Scenario) -> Option<usize> {
-    let media = |flow: &usize| scenario.flows[*flow].media().is_some();
-    let flows = (0..scenario.flows.len()).filter(media);
-    flows
+    (0..scenario.flows.len())
+        .filter(|flow| scenario.flows[*flow].media().is_some())
         .rev()
         .max_by_key(|flow| scenario.flows[*flow].paths.len())
 }
@@ -92,10 +91,6 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
         return Ok(1.0);
     };
     let deadline = media.config.media.deadline;
-    let end = Instant::ZERO + scenario.duration;
-    let is_judged = |frame: &FrameRecord| {
-        frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
-    };
     let loads = loads(&frame_log.frames, u32::from(media.config.fragment_bytes));
     let shares = FluidModel::of(scenario, spec).shares_in_time(&loads, deadline);
     let judged = frame_log
@@ -103,7 +98,7 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
         .iter()
         .zip(&loads)
         .zip(shares)
-        .filter(|((frame, _), _)| is_judged(frame));
+        .filter(|((frame, _), _)| is_judged(scenario, frame, deadline));
     let (mut carried, mut wire_bytes) = (0.0, 0.0);
     for ((_, load), share) in judged {
         carried += share * load.wire_bytes as f64;
@@ -116,34 +111,40 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     })
 }
 
+/// Returns whether a frame counts: captured in the time of the statistics, with its deadline before
+/// the end.
+fn is_judged(scenario: &Scenario, frame: &FrameRecord, deadline: Duration) -> bool {
+    let end = Instant::ZERO + scenario.duration;
+    frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
+}
+
 fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<FrameDelay> {
     let Some(media) = flow.media() else {
         return Vec::new();
     };
     let deadline = media.config.media.deadline;
-    let end = Instant::ZERO + scenario.duration;
     let model = FluidModel::of(scenario, flow);
     let loads = loads(frames, u32::from(media.config.fragment_bytes));
     let arrivals = model.clone().arrivals(&loads);
     let least = path_delays(scenario, flow).min().unwrap_or(Duration::ZERO);
-    let beyond = |frame: &FrameRecord, arrival: Option<Instant>| {
-        let delay = arrival.map_or(deadline, |at| at - frame.captured_at);
-        delay.saturating_sub(least)
-    };
-    let is_judged = |frame: &FrameRecord| {
-        frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
-    };
     let all = frames.iter().zip(&loads).zip(arrivals);
-    all.filter(|((frame, _), _)| is_judged(frame))
-        .map(|((frame, load), arrival)| FrameDelay {
-            captured_at: frame.captured_at,
-            actual: frame.delay(deadline).saturating_sub(least),
-            bound: beyond(frame, arrival),
-            alone: beyond(frame, model.clone().arrivals(&[*load])[0]),
-            parts: frame.completing().map(|last| {
-                let delay = path_delay(scenario, flow, last.path);
-                Parts::of(frame.captured_at, last, delay, least)
-            }),
+    all.filter(|((frame, _), _)| is_judged(scenario, frame, deadline))
+        .map(|((frame, load), arrival)| {
+            let arrival_alone = model.clone().arrivals(&[*load])[0];
+            let [bound, alone] = [arrival, arrival_alone].map(|arrival| {
+                let delay = arrival.map_or(deadline, |at| at - frame.captured_at);
+                delay.saturating_sub(least)
+            });
+            FrameDelay {
+                captured_at: frame.captured_at,
+                actual: frame.delay(deadline).saturating_sub(least),
+                bound,
+                alone,
+                parts: frame.completing().map(|last| {
+                    let delay = path_delay(scenario, flow, last.path);
+                    Parts::of(frame.captured_at, last, delay, least)
+                }),
+            }
         })
         .collect()
 }
@@ -174,24 +175,22 @@ fn path_delay(scenario: &Scenario, flow: &FlowSpec, path: PathId) -> Duration {
     links.map(|link| least_delay(&link.config)).sum()
 }
 
+fn routes<'a>(scenario: &'a Scenario, flow: &'a FlowSpec) -> impl Iterator<Item = &'a RouteSpec> {
+    flow.paths.iter().map(|path| &scenario.routes[path.route])
+}
+
 /// Whether another flow sends packets, in either direction, over a link of this one's paths.
 fn has_cross_traffic(scenario: &Scenario, flow: usize) -> bool {
-    let routes = |flow: &FlowSpec| {
-        let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
-        routes.collect::<Vec<_>>()
-    };
-    let own = routes(&scenario.flows[flow]);
-    let is_own = |link: &usize| own.iter().any(|route| route.forward.contains(link));
+    let own: Vec<&RouteSpec> = routes(scenario, &scenario.flows[flow]).collect();
     let mut others = scenario
         .flows
         .iter()
         .enumerate()
         .filter(|(other, _)| *other != flow);
     others.any(|(_, other)| {
-        let mut links = routes(other)
-            .into_iter()
-            .flat_map(|route| route.forward.iter().chain(&route.reverse));
-        links.any(is_own)
+        let mut links =
+            routes(scenario, other).flat_map(|route| route.forward.iter().chain(&route.reverse));
+        links.any(|link| own.iter().any(|route| route.forward.contains(link)))
     })
 }
 
@@ -220,9 +219,9 @@ impl FrameDelays {
     pub fn parts_about_p95(&self) -> Option<Parts> {
         let mut frames: Vec<&FrameDelay> = self.frames.iter().collect();
         frames.sort_by_key(|frame| frame.actual);
-        let rank = |fraction: f64| (fraction * frames.len() as f64).ceil() as usize;
-        let (first, last) = (rank(ABOUT_P95.0).max(1), rank(ABOUT_P95.1));
-        let about = frames.get(first - 1..last)?;
+        let [first, last] = [ABOUT_P95.0, ABOUT_P95.1]
+            .map(|fraction| (fraction * frames.len() as f64).ceil() as usize);
+        let about = frames.get(first.max(1) - 1..last)?;
         let parts: Vec<Parts> = about.iter().filter_map(|frame| frame.parts).collect();
         Parts::mean(&parts)
     }

@@ -155,9 +155,6 @@ impl Frontier {
             .iter()
             .map(|point| &point.cells[place])
             .collect();
-        let middle = |value: fn(&FrontierCell) -> Option<f64>| {
-            median(cells.iter().filter_map(|cell| value(cell)).collect())
-        };
         let losses = cells.iter().filter_map(|cell| cell.loss);
         Standing {
             label,
@@ -167,12 +164,14 @@ impl Frontier {
                 .filter(|cell| cell.is_on_packet_frontier)
                 .count(),
             point_count: cells.len(),
-            frame_delay_ms: middle(|cell| Some(cell.frame_delay_ms())).unwrap_or(f64::INFINITY),
-            packet_delay_ms: middle(|cell| Some(cell.packet_delay_ms())).unwrap_or(f64::INFINITY),
-            goodput_ratio: middle(|cell| Some(cell.goodput_ratio)).unwrap_or(0.0),
-            utilisation: middle(|cell| cell.utilisation),
+            frame_delay_ms: middle(&cells, |cell| Some(cell.frame_delay_ms()))
+                .unwrap_or(f64::INFINITY),
+            packet_delay_ms: middle(&cells, |cell| Some(cell.packet_delay_ms()))
+                .unwrap_or(f64::INFINITY),
+            goodput_ratio: middle(&cells, |cell| Some(cell.goodput_ratio)).unwrap_or(0.0),
+            utilisation: middle(&cells, |cell| cell.utilisation),
             most_loss: losses.max_by(f64::total_cmp),
-            share_beside_streams: middle(|cell| cell.share_beside_streams),
+            share_beside_streams: middle(&cells, |cell| cell.share_beside_streams),
         }
     }
 }
@@ -206,34 +205,42 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some((lower + upper) / 2.0)
 }
 
+/// Returns the median over the cells that have the value.
+fn middle(cells: &[&FrontierCell], value: fn(&FrontierCell) -> Option<f64>) -> Option<f64> {
+    median(cells.iter().filter_map(|cell| value(cell)).collect())
+}
+
+/// Returns the mean over the runs; `None` if a run lacks the value.
+fn mean_of(runs: &[Statistics], value: impl Fn(&Statistics) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+    values.map(|values| mean(&values))
+}
+
 /// Returns the figures of a controller's runs; the frontier is judged later.
 fn measured(scenario: &Scenario, runs: &[Statistics]) -> FrontierCell {
-    let of_each = |value: &dyn Fn(&Statistics) -> f64| runs.iter().map(value).collect();
-    let of_all = |value: &dyn Fn(&Statistics) -> Option<f64>| {
-        let values: Option<Vec<f64>> = runs.iter().map(value).collect();
-        values.map(|values| mean(&values))
-    };
-    let media = |run: &Statistics| goodput(scenario, run, is_media);
-    let streams = |run: &Statistics| goodput(scenario, run, is_stream);
     let has_streams = scenario.flows.iter().any(is_stream);
     let sessions = scenario.flows.iter().filter_map(FlowSpec::config);
     let has_several = sessions.count() > 1;
+    let frame_delays_ms = runs.iter().map(|run| {
+        let delays = run.total.frames.delay_with_dropped_ms;
+        delays.map_or(f64::INFINITY, |delay| delay.p95)
+    });
+    let packet_delays_ms = runs.iter().map(|run| {
+        let delays = run.total.traffic.delay_ms;
+        delays.map_or(f64::INFINITY, |delay| delay.p95)
+    });
+    let goodputs = runs.iter().map(|run| goodput(scenario, run, is_media));
     FrontierCell {
-        frame_delays_ms: of_each(&|run| {
-            let delays = run.total.frames.delay_with_dropped_ms;
-            delays.map_or(f64::INFINITY, |delay| delay.p95)
-        }),
-        packet_delays_ms: of_each(&|run| {
-            let delays = run.total.traffic.delay_ms;
-            delays.map_or(f64::INFINITY, |delay| delay.p95)
-        }),
-        goodputs_bits_per_second: of_each(&media),
-        utilisation: of_all(&busiest),
-        loss: of_all(&|run| run.total.traffic.loss_ratio),
-        jain: of_all(&|run| run.jain_index.filter(|_| has_several)),
-        share_beside_streams: of_all(&|run| {
-            let (ours, others) = (media(run), streams(run));
-            (has_streams && ours + others > 0.0).then(|| ours / (ours + others))
+        frame_delays_ms: frame_delays_ms.collect(),
+        packet_delays_ms: packet_delays_ms.collect(),
+        goodputs_bits_per_second: goodputs.collect(),
+        utilisation: mean_of(runs, busiest),
+        loss: mean_of(runs, |run| run.total.traffic.loss_ratio),
+        jain: mean_of(runs, |run| if has_several { run.jain_index } else { None }),
+        share_beside_streams: mean_of(runs, |run| {
+            let ours = goodput(scenario, run, is_media);
+            let all = ours + goodput(scenario, run, is_stream);
+            (has_streams && all > 0.0).then(|| ours / all)
         }),
         ..FrontierCell::default()
     }

@@ -146,13 +146,17 @@ fn read<T: DeserializeOwned, R: Read>(
     name: &str,
     open: impl Fn(&str) -> io::Result<R>,
 ) -> Result<Vec<T>, PlotError> {
-    let failed = |source| PlotError::Read {
-        path: folder.join(name),
-        source,
-    };
-    let opened = open(name).map_err(|error| failed(error.into()))?;
-    let rows = csv::Reader::from_reader(opened).into_deserialize();
-    rows.collect::<Result<_, _>>().map_err(failed)
+    open(name)
+        .map_err(csv::Error::from)
+        .and_then(|opened| {
+            csv::Reader::from_reader(opened)
+                .into_deserialize()
+                .collect()
+        })
+        .map_err(|source| PlotError::Read {
+            path: folder.join(name),
+            source,
+        })
 }
 
 /// Reads the tables of a trace in `folder`, which `open` opens by their names.
@@ -262,23 +266,23 @@ fn path_labels(paths: &[PathRow], is_one_flow: bool) -> impl Fn(&PathRow) -> Str
 
 /// Returns dots for complete frames, crosses for frames that were given up.
 fn frame_lines(frames: &[FrameRow]) -> Vec<Line> {
-    let of = |is_complete: bool, mark: Mark| {
-        let rows = frames
-            .iter()
-            .filter(move |row| (row.outcome == "complete") == is_complete);
-        let name = |row: &FrameRow| {
-            if is_complete {
-                row.flow.clone()
-            } else {
-                format!("{}{GIVEN_UP}", row.flow)
-            }
-        };
-        let lines = lines(rows.map(|row| (name(row), row.captured_s, row.delay_ms)));
-        lines.into_iter().map(move |line| Line { mark, ..line })
-    };
-    of(true, Mark::Dots)
-        .chain(of(false, Mark::Crosses))
-        .collect()
+    let (complete, given_up): (Vec<&FrameRow>, Vec<&FrameRow>) =
+        frames.iter().partition(|row| row.outcome == "complete");
+    let complete = complete
+        .into_iter()
+        .map(|row| (row.flow.clone(), row.captured_s, row.delay_ms));
+    let given_up = given_up.into_iter().map(|row| {
+        let name = format!("{}{GIVEN_UP}", row.flow);
+        (name, row.captured_s, row.delay_ms)
+    });
+    let mut all = Vec::new();
+    for (lines, mark) in [
+        (lines(complete), Mark::Dots),
+        (lines(given_up), Mark::Crosses),
+    ] {
+        all.extend(lines.into_iter().map(|line| Line { mark, ..line }));
+    }
+    all
 }
 
 /// Returns one line per label, in the order of labels.
@@ -309,16 +313,15 @@ mod tests {
 
     #[test]
     fn smoothing_keeps_a_constant_and_averages_a_step() {
-        let series = |ys: &[f64]| {
+        for (ys, width, expected) in [
+            ([2.0; 4], 3, [2.0; 4]),
+            ([0.0, 0.0, 4.0, 4.0], 2, [0.0, 0.0, 2.0, 4.0]),
+        ] {
             let points = ys.iter().enumerate().map(|(x, y)| (x as f64, *y));
-            Line::new("", points.collect())
-        };
-        let ys = |line: Line| -> Vec<f64> { line.points.into_iter().map(|(_, y)| y).collect() };
-        assert_eq!(ys(smoothed(series(&[2.0; 4]), 3)), [2.0; 4]);
-        assert_eq!(
-            ys(smoothed(series(&[0.0, 0.0, 4.0, 4.0]), 2)),
-            [0.0, 0.0, 2.0, 4.0]
-        );
+            let line = smoothed(Line::new("", points.collect()), width);
+            let ys: Vec<f64> = line.points.into_iter().map(|(_, y)| y).collect();
+            assert_eq!(ys, expected);
+        }
     }
 
     #[test]

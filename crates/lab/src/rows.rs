@@ -51,10 +51,12 @@ impl RowsHeader {
         let is_possible = (1..=MAX_POINTS as u64).contains(&header.point_count)
             && (1..=MAX_SEEDS).contains(&header.seed_count)
             && header.first_seed.checked_add(header.seed_count).is_some();
-        match header.schema == ROWS_SCHEMA {
-            false => Err(format!("it is of {}, not of {ROWS_SCHEMA}", header.schema)),
-            true if !is_possible => Err("its first line has impossible numbers".to_owned()),
-            true => Ok(header),
+        if header.schema != ROWS_SCHEMA {
+            Err(format!("it is of {}, not of {ROWS_SCHEMA}", header.schema))
+        } else if !is_possible {
+            Err("its first line has impossible numbers".to_owned())
+        } else {
+            Ok(header)
         }
     }
 

@@ -150,13 +150,15 @@ pub fn run_outcomes(
 ) -> Result<Vec<Outcome>, RunError> {
     let shard_count = shard_count(scenario, options);
     in_parallel(&options.seeds, options.threads, |seed| {
-        let folder = |folder: &PathBuf| match options.seeds.len() {
-            1 => folder.clone(),
-            _ => folder.join(format!("seed-{seed}")),
-        };
         let trace = options.trace.as_ref();
         let mut files = trace
-            .map(|(path, trace)| CsvFiles::create(&folder(path), *trace))
+            .map(|(path, trace)| {
+                let folder = match options.seeds.len() {
+                    1 => path.clone(),
+                    _ => path.join(format!("seed-{seed}")),
+                };
+                CsvFiles::create(&folder, *trace)
+            })
             .transpose()?;
         let set_up = SetUp {
             sink: files.as_mut().map(|files| files as &mut dyn TraceSink),
@@ -302,8 +304,9 @@ pub(crate) fn build_world(
         };
     }
     for route in &scenario.routes {
-        let links = |indices: &[usize]| indices.iter().map(|link| LinkId(*link as u32)).collect();
-        world.add_route(links(&route.forward), links(&route.reverse))?;
+        let [forward, reverse] = [&route.forward, &route.reverse]
+            .map(|links| links.iter().map(|link| LinkId(*link as u32)).collect());
+        world.add_route(forward, reverse)?;
     }
     let mut last_config = None;
     for flow in &scenario.flows {

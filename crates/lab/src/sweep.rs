@@ -3,8 +3,6 @@
 mod index;
 mod plot;
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use crate::metrics::{METRICS, Unit};
@@ -74,14 +72,14 @@ pub fn run_sweep(
     }
     // One pool for all runs of all points: no thread waits for the last seed of a point.
     let results = in_parallel(&jobs, options.threads, |(index, scenario, seed)| {
-        let folder = |folder: &PathBuf| folder.join(trace_folder(*index, *seed, &options.seeds));
+        let trace = options.trace.as_ref().map(|(path, trace)| {
+            let folder = path.join(trace_folder(*index, *seed, &options.seeds));
+            (folder, *trace)
+        });
         let options = RunOptions {
             seeds: vec![*seed],
             threads: 1,
-            trace: options
-                .trace
-                .as_ref()
-                .map(|(path, trace)| (folder(path), *trace)),
+            trace,
             series_interval: options.series_interval,
         };
         run_outcomes(scenario, &options, progress)
@@ -156,12 +154,15 @@ fn columns(report: &SweepReport) -> Vec<Column> {
         flows.filter(|flow| !flow.scheduler.is_empty()).count()
     }
 
-    let reports = || report.points.iter().map(|point| &point.report);
-    let expected = reports().flat_map(|report| &report.expectations);
-    let expected = expected.map(|expected| (expected.metric, expected.subject.clone()));
+    let reports = report.points.iter().map(|point| &point.report);
+    let expected = reports
+        .clone()
+        .flat_map(|report| &report.expectations)
+        .map(|expected| (expected.metric, expected.subject.clone()));
     // Raw datagrams have no scheduler, and no share in Jain's index.
-    let is_shared = reports().any(|report| session_count(report) > 1);
-    let usual = reports()
+    let is_shared = reports.clone().any(|report| session_count(report) > 1);
+    let usual = reports
+        .clone()
         .flat_map(|report| &report.summary)
         .filter(|entry| {
             let is_of_link = entry.metric == "utilisation";
@@ -170,7 +171,8 @@ fn columns(report: &SweepReport) -> Vec<Column> {
         .map(|entry| (entry.metric, entry.subject.clone()));
     let mut columns: Vec<Column> = Vec::new();
     for column in expected.chain(usual) {
-        let is_measured = reports().any(|report| value(report, &column).is_some());
+        let mut values = reports.clone().map(|report| value(report, &column));
+        let is_measured = values.any(|value| value.is_some());
         if is_measured && !columns.contains(&column) {
             columns.push(column);
         }
@@ -227,16 +229,16 @@ pub fn sweep_table(report: &SweepReport) -> String {
         .chain(columns.iter().map(heading));
     let mut rows: Vec<Vec<String>> = vec![headings.chain(verdict).collect()];
     for point in &report.points {
-        let setting = |key: &&str| {
+        let settings = keys.iter().map(|key| {
             let setting = point.settings.iter().find(|setting| setting.key == *key);
             setting.map_or("-".to_owned(), |setting| setting.value.clone())
-        };
+        });
         let verdict = if point.report.is_as_expected {
             "ok"
         } else {
             "BROKEN"
         };
-        let cells = keys.iter().map(setting).chain(columns.iter().map(|column| {
+        let cells = settings.chain(columns.iter().map(|column| {
             let unit = unit(column);
             cell(value(&point.report, column), |value| in_unit(value, unit))
         }));

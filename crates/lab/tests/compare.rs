@@ -146,9 +146,9 @@ fn a_flow_that_a_scenario_lacks_has_no_value_there() {
 
 #[test]
 fn comparison_errors_name_the_cause() {
-    let message = |controllers: &[&str], metrics: &[&str]| {
+    fn message(controllers: &[&str], metrics: &[&str]) -> String {
         compared(controllers, metrics).unwrap_err().to_string()
-    };
+    }
     assert!(message(&["no"], &["loss"]).contains("\"no\""));
     assert!(message(&["fixed"], &["speed"]).contains("\"speed\""));
     let nobody = message(&["fixed"], &["loss.nobody"]);

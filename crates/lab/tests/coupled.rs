@@ -127,17 +127,14 @@ fn property_over_separate_links_they_take_as_much_as_tcp_on_the_better_one() {
 #[test]
 fn property_a_path_that_loses_ten_times_as_much_is_left_but_for_probes() {
     let settings = [&EQUAL[..], &["links.near.loss=0.1 %", "links.far.loss=1 %"]].concat();
-    let share = |name| {
+    let [uncoupled, olia, lia, balia] = ["new-reno", "olia", "lia", "balia"].map(|name| {
         let rates = path_rates(&flow(name, &["near", "far"], &settings));
         rates[1] / (rates[0] + rates[1])
-    };
+    });
     // Rates go with the root of losses: 1 / (1 + √10) are 0.24.
-    let uncoupled = share("new-reno");
     assert!((0.18..0.3).contains(&uncoupled), "{uncoupled}");
-    let olia = share("olia");
     assert!((0.01..0.15).contains(&olia), "{olia}");
     // The draft's order.
-    let [lia, balia] = ["lia", "balia"].map(share);
     assert!(olia < balia && balia < lia, "{olia}, {balia}, {lia}");
 }
 
@@ -145,7 +142,7 @@ fn property_a_path_that_loses_ten_times_as_much_is_left_but_for_probes() {
 /// as a mean of eight starts.
 #[test]
 fn property_olia_takes_a_path_that_frees_slowest() {
-    let rate = |name: &str| {
+    let [lia, balia, olia] = ["lia", "balia", "olia"].map(|name| {
         let text = format!(
             r#"{BED}
 [[flows]]
@@ -168,8 +165,7 @@ stop = "60 s"
         let runs = run_text(&text, &[&EQUAL[..], &window].concat(), 8);
         let rates = runs.iter().map(|run| path_rates(&run[0])[1]);
         rates.sum::<f64>() / 8.0
-    };
-    let [lia, balia, olia] = ["lia", "balia", "olia"].map(rate);
+    });
     assert!(
         olia < 0.8 * lia && olia < 0.8 * balia,
         "{olia}, {balia}, {lia}"
@@ -178,13 +174,13 @@ stop = "60 s"
 
 #[test]
 fn property_a_path_alone_is_new_reno_to_the_packet() {
-    let settings = ["links.far.loss=0.2 %", "duration=60 s"];
-    let alone = |name| {
+    fn alone(name: &str) -> FlowStatistics {
+        let settings = ["links.far.loss=0.2 %", "duration=60 s"];
         let mut flow = flow(name, &["far"], &settings);
         flow.controller.clear();
         flow.name.clear();
         flow
-    };
+    }
     let expected = alone("new-reno");
     for name in ["lia", "olia", "balia"] {
         assert_eq!(alone(name), expected, "{name}");
@@ -197,14 +193,13 @@ const VEGAS: &str = "vegas:alpha=10:beta=10";
 #[test]
 fn property_on_one_bottleneck_wvegas_takes_as_much_as_one_vegas() {
     // A flow that begins in another's queue takes it for propagation, and gets more than its share.
-    let ratio = |flow: u8, second: u8| {
-        let start = format!("flows.{flow}.start={second} s");
-        shared_ratio("wvegas", VEGAS, &[&start], 1)
-    };
-    let seconds = 0..5;
-    let mut ratios: Vec<f64> = seconds
-        .flat_map(|second| [ratio(0, second), ratio(1, second)])
-        .collect();
+    let mut ratios = Vec::new();
+    for second in 0..5 {
+        for flow in 0..2 {
+            let start = format!("flows.{flow}.start={second} s");
+            ratios.push(shared_ratio("wvegas", VEGAS, &[&start], 1));
+        }
+    }
     ratios.sort_by(f64::total_cmp);
     let middle = &ratios[2..8];
     assert!(
@@ -260,8 +255,8 @@ fn c_mpbbr_takes_links_of_equal_rates_for_one() {
 /// and the other flow 7/12.
 #[test]
 fn on_one_bottleneck_c_mpbbr_takes_less_than_one_bbr() {
-    let ratio = |name| shared_ratio(name, "bbr-linux", &SHARED, 4);
-    let (coupled, uncoupled) = (ratio("c-mpbbr"), ratio("bbr-linux"));
+    let [coupled, uncoupled] =
+        ["c-mpbbr", "bbr-linux"].map(|name| shared_ratio(name, "bbr-linux", &SHARED, 4));
     assert!((0.5..0.8).contains(&coupled), "{coupled}");
     assert!(uncoupled > 1.4, "{uncoupled}");
 }

@@ -73,9 +73,9 @@ fn a_watched_run_is_the_same_run() {
 fn an_interrupted_run_ends_where_it_is() {
     let simulated = Mutex::new(Duration::ZERO);
     let outcome = run_with(&scenario(), 1, RunHooks::default(), &|part| {
-        let mut simulated = simulated.lock().unwrap();
-        *simulated += part.simulated;
-        if *simulated >= Duration::from_secs(3) {
+        let mut sum = simulated.lock().unwrap();
+        *sum += part.simulated;
+        if *sum >= Duration::from_secs(3) {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())

@@ -51,9 +51,11 @@ fn carried(overrides: &[&str], from: &str, to: &str) -> (f64, f64) {
     let scenario = Scenario::parse("test.toml", BED, &overrides).unwrap();
     let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
     let links = &report.runs[0].statistics.links;
-    let of = |name| links.iter().find(|link| link.name == name).unwrap();
-    let rate = |name| of(name).throughput_bits_per_second;
-    (rate("wifi"), rate("lte"))
+    let [wifi, lte] = ["wifi", "lte"].map(|name| {
+        let link = links.iter().find(|link| link.name == name).unwrap();
+        link.throughput_bits_per_second
+    });
+    (wifi, lte)
 }
 
 /// Returns LTE's share of the bytes in that time.

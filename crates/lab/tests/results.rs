@@ -70,8 +70,9 @@ fn cases_of_rfc_8869_have_the_numbers_of_the_page() {
 /// Returns the page's cell of a case and a controller.
 fn of_page(name: &str, case: &str, controller: &str) -> &'static str {
     let lines = block(name).lines().filter(|line| line.starts_with('|'));
-    let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim);
-    let table: Vec<Vec<&str>> = lines.map(|line| cells(line).collect()).collect();
+    let table: Vec<Vec<&str>> = lines
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
     let heading = format!("`{controller}`");
     let at = table[0].iter().position(|cell| *cell == heading).unwrap();
     table.iter().find(|row| row[0] == case).unwrap()[at]
@@ -87,16 +88,18 @@ fn measured(case: &str, controller: &str, (seeds, shown): (u64, &[(&str, f64, us
         ..Column::default()
     }];
     let comparison = compare(&[vec![scenario]], &columns, &names, seeds, 0, &|_| {}).unwrap();
-    let cell = |(metric, factor, digits): &(&str, f64, usize)| {
-        let rows = comparison
-            .rows
-            .iter()
-            .filter(|row| row.metric.name == *metric);
-        let mean = rows.map(|row| row.cells[0].estimate.unwrap().mean * factor);
-        let texts: Vec<String> = mean.map(|mean| format!("{mean:.digits$}")).collect();
-        texts.join("/")
-    };
-    let cells: Vec<String> = shown.iter().map(cell).collect();
+    let cells: Vec<String> = shown
+        .iter()
+        .map(|(metric, factor, digits)| {
+            let rows = comparison
+                .rows
+                .iter()
+                .filter(|row| row.metric.name == *metric);
+            let mean = rows.map(|row| row.cells[0].estimate.unwrap().mean * factor);
+            let texts: Vec<String> = mean.map(|mean| format!("{mean:.digits$}")).collect();
+            texts.join("/")
+        })
+        .collect();
     cells.join(", ")
 }
 
@@ -108,10 +111,10 @@ fn worst(row: &str) -> (f64, f64) {
         .expect("the page has the row")
         .split_whitespace()
         .collect();
-    let number = |at: usize| words[at].parse::<f64>().ok();
-    let mut pairs = (1..words.len() - 1)
-        .filter(|at| words[*at] == "/")
-        .filter_map(|at| Some((number(at - 1)?, number(at + 1)?)));
+    let mut pairs = words.windows(3).filter_map(|words| match words {
+        [median, "/", worst] => Some((median.parse().ok()?, worst.parse().ok()?)),
+        _ => None,
+    });
     // Behind the median.
     pairs.nth(1).expect("median, then worst")
 }
@@ -130,11 +133,11 @@ fn no_seed_of_the_contest_is_worse_than_the_worst_of_the_page() {
         for run in &report.runs {
             let total = &run.statistics.total;
             let frames = &total.frames;
-            let delivered = match row {
+            let ratio = match row {
                 "6b" => frames.decodable_on_time_ratio,
                 _ => frames.complete_on_time_ratio,
             };
-            let delivered = delivered.unwrap() * 100.0;
+            let delivered = ratio.unwrap() * 100.0;
             let overhead = total.overhead_ratio.unwrap() * 100.0;
             // Within the rounding of the page.
             let is_covered = delivered >= least - 0.000_6 && overhead <= most + 0.006;

@@ -5,7 +5,7 @@ use crate::only_flow::{measured, scenario};
 /// Returns a stream over two paths, of these rates and ms each way, with queues of a round-trip
 /// time but at least 50 ms.
 fn bed(controller: &str, near: (&str, u64), far: (&str, u64)) -> String {
-    let path = |name: &str, (rate, delay): (&str, u64)| {
+    let paths = [("near", near), ("far", far)].map(|(name, (rate, delay))| {
         let queue = (2 * delay).max(50);
         format!(
             r#"
@@ -20,8 +20,8 @@ forward = ["{name}"]
 reverse = ["{name}-return"]
 "#
         )
-    };
-    let paths = [path("near", near), path("far", far)].concat();
+    });
+    let paths = paths.concat();
     format!(
         r#"duration = "40 s"
 {paths}
@@ -37,23 +37,26 @@ paths = ["near", "far"]
 /// Returns the time of an object over both paths, relative to the better one alone.
 fn slowdown(text: &str, bytes: &str) -> f64 {
     let bytes = format!("flows.0.bytes={bytes}");
-    let took = |paths: &str| {
+    let [near, far, both] = ["\"near\"", "\"far\"", "\"near\", \"far\""].map(|paths| {
         let paths = format!("flows.0.paths=[{paths}]");
         measured(text, &[&paths, &bytes], "transfer-time-mean")
-    };
-    let alone = took("\"near\"").min(took("\"far\""));
-    took("\"near\", \"far\"") / alone
+    });
+    both / near.min(far)
 }
 
 #[test]
 fn it_is_for_streams_over_several_paths_where_none_is_named() {
     let text = bed("cubic", ("3 Mbit/s", 10), ("3 Mbit/s", 25));
-    let name = |settings: &[&str]| scenario(&text, settings).flows[0].scheduler().to_owned();
-    assert_eq!(name(&[]), "earliest-completion");
-    assert_eq!(name(&["flows.0.scheduler=spd"]), "spd");
-    assert_eq!(name(&["flows.0.kind=media"]), "min-cost");
-    // One path leaves nothing to choose.
-    assert_eq!(name(&["flows.0.paths=[\"near\"]"]), "min-cost");
+    for (settings, expected) in [
+        (&[][..], "earliest-completion"),
+        (&["flows.0.scheduler=spd"], "spd"),
+        (&["flows.0.kind=media"], "min-cost"),
+        // One path leaves nothing to choose.
+        (&["flows.0.paths=[\"near\"]"], "min-cost"),
+    ] {
+        let scenario = scenario(&text, settings);
+        assert_eq!(scenario.flows[0].scheduler(), expected, "{settings:?}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ const ALL: [&str; 12] = [
 /// Returns a stream by `cubic` over two paths, of these ms each way, with queues of a round-trip
 /// time but at least 50 ms.
 fn bed(near: (&str, u64), far: (&str, u64)) -> String {
-    let path = |name: &str, (rate, delay): (&str, u64)| {
+    let paths = [("near", near), ("far", far)].map(|(name, (rate, delay))| {
         let queue = (2 * delay).max(50);
         format!(
             r#"
@@ -37,8 +37,8 @@ forward = ["{name}"]
 reverse = ["{name}-return"]
 "#
         )
-    };
-    let paths = [path("near", near), path("far", far)].concat();
+    });
+    let paths = paths.concat();
     format!(
         r#"duration = "40 s"
 {paths}
@@ -55,15 +55,17 @@ paths = ["near", "far"]
 /// Returns the time of an object over both paths, relative to the better one alone.
 fn slowdown(text: &str, scheduler: &str, bytes: &str, settings: &[&str]) -> f64 {
     let bytes = format!("flows.0.bytes={bytes}");
-    let took = |first: &str| {
-        let settings: Vec<&str> = [first, &bytes]
-            .into_iter()
-            .chain(settings.to_vec())
-            .collect();
+    let scheduler = format!("flows.0.scheduler={scheduler}");
+    let first = [
+        "flows.0.paths=[\"near\"]",
+        "flows.0.paths=[\"far\"]",
+        &scheduler,
+    ];
+    let [near, far, both] = first.map(|first| {
+        let settings = [&[first, &bytes], settings].concat();
         measured(text, &settings, "transfer-time-mean")
-    };
-    let alone = ["near", "far"].map(|path| took(&format!("flows.0.paths=[\"{path}\"]")));
-    took(&format!("flows.0.scheduler={scheduler}")) / alone[0].min(alone[1])
+    });
+    both / near.min(far)
 }
 
 /// Returns a bed of 20 Mbit/s with a round-trip time of 20 ms, and 1 Mbit/s with 300 ms.
@@ -106,8 +108,8 @@ fn ecf_is_never_slowed_down_by_a_slow_path() {
 fn blest_avoids_blocking_the_window() {
     for (window, bytes) in [("256 KiB", "1 MB"), ("256 KiB", "3 MB"), ("1 MiB", "3 MB")] {
         let window = format!("flows.0.receive-window={window}");
-        let slowdown = |name| slowdown(&fast_and_slow(), name, bytes, &[&window]);
-        let (blest, spd) = (slowdown("blest"), slowdown("spd"));
+        let [blest, spd] =
+            ["blest", "spd"].map(|name| slowdown(&fast_and_slow(), name, bytes, &[&window]));
         assert!(blest <= 1.05, "{window} {bytes}: {blest}");
         assert!(spd > 1.15, "{window} {bytes}: {spd}");
     }

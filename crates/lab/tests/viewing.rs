@@ -1,6 +1,6 @@
 //! Measurements of media: each metric by its definition, on networks where the answer is known.
 
-use anabranch_lab::metrics::Statistics;
+use anabranch_lab::metrics::{FlowSeries, FlowStatistics, HeadOfLineStatistics, Statistics};
 use anabranch_lab::{RunOptions, Scenario, run, run_outcomes};
 use anabranch_units::Duration;
 
@@ -207,7 +207,7 @@ fn frames_given_up_count_in_the_second_definition_of_the_delay() {
 /// need it by its flags.
 #[test]
 fn lost_frames_cost_by_the_source_flags() {
-    let shares = |source: &str| {
+    fn shares(source: &str) -> (f64, f64) {
         let flow = format!("paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"{source}\"");
         let frames = &statistics(&flow, &["links.near.loss=0.03"]).flows[0].frames;
         assert!(frames.dropped > 0, "{source}: {frames:?}");
@@ -216,7 +216,7 @@ fn lost_frames_cost_by_the_source_flags() {
             frames.decodable_ratio.unwrap(),
             frames.complete as f64 / known,
         )
-    };
+    }
     for source in ["gop", "live", "ideal", "cbr", "rfc8593"] {
         let (decodable, complete) = shares(source);
         assert!(
@@ -295,7 +295,7 @@ fn lost_reference_costs_dependent_frames() {
         "flow-defaults.deadline=45 ms",
         "flow-defaults.reassembly-wait=1 s",
     ];
-    let shares = |importance| {
+    let shares = ["disposable", "reference"].map(|importance| {
         let film = film(importance).replace(",30000,", ",8000,");
         let run = played(&film, "", &overrides).unwrap();
         let frames = &run.flows[0].frames;
@@ -303,10 +303,10 @@ fn lost_reference_costs_dependent_frames() {
         let known = (frames.complete + frames.dropped) as f64;
         let decodable = frames.decodable_ratio.unwrap();
         (decodable, frames.complete as f64 / known)
-    };
-    let (decodable, complete) = shares("disposable");
+    });
+    let [(decodable, complete), _] = shares;
     assert_eq!(decodable, complete);
-    let (decodable, complete) = shares("reference");
+    let [_, (decodable, complete)] = shares;
     assert!(decodable < 0.8 * complete, "{decodable} {complete}");
 }
 
@@ -368,26 +368,25 @@ source = { kind = "ideal", min = "4 Mbit/s", max = "4 Mbit/s" }
 length = "10 s"
 "#;
 
+fn of_film(overrides: &[&str]) -> FlowStatistics {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
+    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+    report.runs[0].statistics.flows[0].clone()
+}
+
 #[test]
 fn a_film_that_comes_faster_than_it_plays_is_seen_whole_and_one_that_does_not_stalls() {
-    let seen = |overrides: &[&str]| {
-        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
-        let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
-        let flow = report.runs[0].statistics.flows[0].clone();
-        (
-            flow.download.unwrap(),
-            flow.segment_path_switches,
-            flow.transfers,
-        )
-    };
-    let (download, path_switches, transfers) = seen(&[]);
+    let film = of_film(&[]);
+    let (path_switches, transfers) = (film.segment_path_switches, film.transfers);
+    let download = film.download.unwrap();
     assert_eq!((download.displayed, download.discarded), (250, 0));
     assert_eq!((download.underflows, download.stall_time_ms), (1, 0.0));
     assert!(path_switches > 1_000 && transfers == 1, "{path_switches}");
     let start_up = download.start_up_ms.unwrap();
     assert!((700.0..1_200.0).contains(&start_up), "{start_up}");
-    let (download, path_switches, _) = seen(&["flows.0.paths=[\"wifi\"]"]);
+    let film = of_film(&["flows.0.paths=[\"wifi\"]"]);
+    let (download, path_switches) = (film.download.unwrap(), film.segment_path_switches);
     assert!(
         download.underflows > 1 && path_switches == 0,
         "{download:?}"
@@ -405,10 +404,10 @@ fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
     let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
     let fast = FILM.replace("3 Mbit/s", "30 Mbit/s");
     let fast = Scenario::parse("film.toml", &fast, &overrides).unwrap();
-    let goodput = |scenario: &Scenario| {
+    fn goodput(scenario: &Scenario) -> f64 {
         let report = run(scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
         report.runs[0].statistics.flows[0].goodput_bits_per_second / 1e6
-    };
+    }
     assert!(goodput(&scenario) > 5.0);
     // In ten seconds, not quite twenty of the film.
     assert!((7.0..8.0).contains(&goodput(&fast)), "{}", goodput(&fast));
@@ -422,7 +421,7 @@ fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
 /// Windows, rates and round trips by path over time; for a single path the flow's suffice.
 #[test]
 fn the_series_of_a_film_have_each_of_its_paths() {
-    let series = |overrides: &[String]| {
+    fn series(overrides: &[String]) -> (FlowSeries, u64) {
         let scenario = Scenario::parse("film.toml", FILM, overrides).unwrap();
         let options = RunOptions {
             series_interval: Some(Duration::from_millis(500)),
@@ -431,7 +430,7 @@ fn the_series_of_a_film_have_each_of_its_paths() {
         let outcomes = run_outcomes(&scenario, &options, &|_| ()).unwrap();
         let mut flows = outcomes[0].series.clone().unwrap().flows;
         (flows.remove(0), scenario.duration.as_millis() / 500)
-    };
+    }
     let (flow, count) = series(&[]);
     let routes: Vec<&str> = flow.paths.iter().map(|path| &*path.route).collect();
     assert_eq!(routes, ["wifi", "lte"]);
@@ -455,14 +454,10 @@ fn the_series_of_a_film_have_each_of_its_paths() {
         assert!((40..160).contains(&rtt), "{rtt} ms");
     }
     for index in 0..count as usize {
-        let sum = |list: fn(&anabranch_lab::metrics::PathSeries) -> &Vec<u64>| -> u64 {
-            flow.paths.iter().map(|path| list(path)[index]).sum()
-        };
-        assert_eq!(sum(|path| &path.sent_bytes), flow.sent_bytes[index]);
-        assert_eq!(
-            sum(|path| &path.delivered_bytes),
-            flow.delivered_bytes[index]
-        );
+        let sent = flow.paths.iter().map(|path| path.sent_bytes[index]);
+        assert_eq!(sent.sum::<u64>(), flow.sent_bytes[index]);
+        let delivered = flow.paths.iter().map(|path| path.delivered_bytes[index]);
+        assert_eq!(delivered.sum::<u64>(), flow.delivered_bytes[index]);
     }
     assert!(
         (1_200..=1_500).contains(&flow.packet_bytes),
@@ -475,7 +470,7 @@ fn the_series_of_a_film_have_each_of_its_paths() {
 
 #[test]
 fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
-    let waited = |overrides: &[&str]| {
+    fn waited(overrides: &[&str]) -> HeadOfLineStatistics {
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
         let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
         let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
@@ -485,7 +480,7 @@ fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
             statistics.flows[0].head_of_line
         );
         statistics.flows[0].head_of_line.unwrap()
-    };
+    }
     // One path that loses nothing keeps the order.
     let wide = ["links.wifi.rate=9 Mbit/s", "links.wifi.queue=4 MB"];
     let alone = waited(&[&["flows.0.paths=[\"wifi\"]"], &wide[..]].concat());

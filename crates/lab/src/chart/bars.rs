@@ -5,8 +5,8 @@ use super::{Bars, Mark};
 
 impl Bars {
     pub(super) fn svg(&self, width: f64) -> String {
-        let bars = || self.kinds.iter().flat_map(|kind| &kind.bars).flatten();
-        let top = bars().fold(0.0_f64, |top, bar| top.max(bar.value).max(bar.high)) * 1.05;
+        let bars = self.kinds.iter().flat_map(|kind| &kind.bars).flatten();
+        let top = bars.fold(0.0_f64, |top, bar| top.max(bar.value).max(bar.high)) * 1.05;
         let kinds = self.kinds.iter().zip(COLOURS.iter().cycle());
         let legend: Vec<Entry<'_>> = kinds
             .map(|(kind, colour)| Entry {
@@ -19,8 +19,8 @@ impl Bars {
         let axis = canvas.y_axis(&self.y, top);
         let group_width = (canvas.right - LEFT) / self.groups.len().max(1) as f64;
         let width = group_width * 0.8 / self.kinds.len().max(1) as f64;
-        let is_tight = |name: &String| 6.4 * name.chars().count() as f64 > group_width;
-        let is_tight = self.groups.iter().any(is_tight);
+        let longest = self.groups.iter().map(|name| name.chars().count()).max();
+        let is_tight = longest.is_some_and(|count| 6.4 * count as f64 > group_width);
         for (group, name) in self.groups.iter().enumerate() {
             let left = LEFT + group_width * group as f64;
             let middle = left + group_width / 2.0;

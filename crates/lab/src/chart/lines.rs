@@ -74,12 +74,9 @@ impl Lines {
         (begin.min(ends.1), end)
     }
 
-    fn draw(&self, canvas: &mut Canvas, line: &Line, entry: &Entry<'_>, (x, y): (&Axis, &Axis)) {
-        let place = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
-        let places =
-            |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(place).collect() };
+    fn draw(&self, canvas: &mut Canvas, line: &Line, entry: &Entry<'_>, axes: (&Axis, &Axis)) {
         if !matches!(line.mark, Mark::Line | Mark::Dashes | Mark::Area) {
-            return canvas.points(entry, &places(&line.points));
+            return canvas.points(entry, &places(&line.points, axes));
         }
         let most = (MAX_POINTS * (canvas.right - LEFT)) as usize;
         let max_step = self.max_step.unwrap_or(f64::INFINITY);
@@ -89,9 +86,9 @@ impl Lines {
         {
             // Lines with ranges are drawn point by point.
             let places = if line.ranges.is_empty() {
-                places(&thinned(part, most))
+                places(&thinned(part, most), axes)
             } else {
-                places(part)
+                places(part, axes)
             };
             match line.mark {
                 Mark::Area => canvas.area(entry.colour, &places),
@@ -99,8 +96,7 @@ impl Lines {
             }
         }
         for ((at, _), (low, high)) in line.points.iter().zip(&line.ranges) {
-            let ends = [place(&(*at, *low)), place(&(*at, *high))];
-            canvas.polyline(entry, &ends);
+            canvas.polyline(entry, &places(&[(*at, *low), (*at, *high)], axes));
         }
     }
 }
@@ -118,8 +114,8 @@ impl Canvas {
     }
 
     fn shade(&mut self, shade: &Shade, axis: &Axis) {
-        let within = |x: f64| axis.at(x.clamp(axis.begin, axis.end));
-        let (from, to, top) = (within(shade.from), within(shade.to), self.top);
+        let [from, to] = [shade.from, shade.to].map(|x| axis.at(x.clamp(axis.begin, axis.end)));
+        let top = self.top;
         self.part(format_args!(
             "<rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
              fill=\"{}\" fill-opacity=\"0.25\"/>",
@@ -130,6 +126,14 @@ impl Canvas {
         let label = escape(&shade.label);
         self.text((from + to) / 2.0, top + 14.0, "middle", &label, "");
     }
+}
+
+/// Returns the points' places on the canvas.
+fn places(points: &[(f64, f64)], (x, y): (&Axis, &Axis)) -> Vec<(f64, f64)> {
+    points
+        .iter()
+        .map(|point| (x.at(point.0), y.at(point.1)))
+        .collect()
 }
 
 /// Replaces neighbours by their means if there are more than `most` points.
@@ -164,10 +168,9 @@ mod tests {
             lines: vec![Line::new("a", points)],
             ..Lines::default()
         };
-        let pieces = |lines: &Lines| lines.svg(NARROW).matches("<polyline").count();
-        assert_eq!(pieces(&lines), 1);
+        assert_eq!(lines.svg(NARROW).matches("<polyline").count(), 1);
         lines.max_step = Some(0.35);
-        assert_eq!(pieces(&lines), 2);
+        assert_eq!(lines.svg(NARROW).matches("<polyline").count(), 2);
         // As many dots, and one in the legend.
         lines.lines[0].mark = Mark::Dots;
         assert_eq!(lines.svg(NARROW).matches("<circle").count(), 5 + 1);

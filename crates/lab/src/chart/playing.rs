@@ -34,8 +34,8 @@ pub fn playing_page(charts: &[Chart]) -> String {
             Some(player(canvas.right, top, height))
         })
         .collect();
-    let still = page(charts);
-    let still = still.trim_end().trim_end_matches("</svg>");
+    let page = page(charts);
+    let still = page.trim_end().trim_end_matches("</svg>");
     format!("{still}{STYLE}{players}</g>\n</svg>\n")
 }
 

@@ -74,14 +74,13 @@ pub fn comparison_table(comparison: &Comparison) -> String {
         grid(&rows)
     );
     if !comparison.without_chance.is_empty() {
-        let names = comparison
+        let names: Vec<String> = comparison
             .without_chance
             .iter()
-            .map(|(scenario, label)| format!("{scenario} ({label})"));
-        let names: Vec<String> = names.collect();
-        let names = names.join(", ");
+            .map(|(scenario, label)| format!("{scenario} ({label})"))
+            .collect();
         text.push_str("\nall seeds gave the same result, without any chance: ");
-        text.push_str(&names);
+        text.push_str(&names.join(", "));
         text.push('\n');
     }
     text
@@ -215,6 +214,18 @@ pub fn comparison_svg(comparison: &Comparison) -> String {
     page(&charts)
 }
 
+/// Makes a bar of a cell's mean and confidence interval, times `factor`.
+fn bar(cell: &Cell, factor: f64) -> Option<Bar> {
+    cell.estimate.map(|estimate| {
+        let half_width = estimate.half_width.unwrap_or(0.0);
+        Bar {
+            value: estimate.mean * factor,
+            low: (estimate.mean - half_width) * factor,
+            high: (estimate.mean + half_width) * factor,
+        }
+    })
+}
+
 fn bars(comparison: &Comparison, metric: &str) -> Chart {
     let rows: Vec<&ComparisonRow> = comparison
         .rows
@@ -224,24 +235,18 @@ fn bars(comparison: &Comparison, metric: &str) -> Chart {
     let (unit, factor) = rows
         .first()
         .map_or(("", 1.0), |row| printed(row.metric.unit));
-    let bar = |cell: &Cell| {
-        cell.estimate.map(|estimate| {
-            let half_width = estimate.half_width.unwrap_or(0.0);
-            Bar {
-                value: estimate.mean * factor,
-                low: (estimate.mean - half_width) * factor,
-                high: (estimate.mean + half_width) * factor,
-            }
-        })
-    };
-    let kind = |(place, column): (usize, &super::Column)| BarKind {
+    let columns = comparison.columns.iter().enumerate();
+    let kinds = columns.map(|(place, column)| BarKind {
         label: column.label(),
-        bars: rows.iter().map(|row| bar(&row.cells[place])).collect(),
-    };
+        bars: rows
+            .iter()
+            .map(|row| bar(&row.cells[place], factor))
+            .collect(),
+    });
     Chart::Bars(Bars {
         title: metric.to_owned(),
         y: unit.to_owned(),
         groups: rows.iter().map(|row| row.scenario.clone()).collect(),
-        kinds: comparison.columns.iter().enumerate().map(kind).collect(),
+        kinds: kinds.collect(),
     })
 }

@@ -35,25 +35,27 @@ pub(super) fn rows(scenarios: &[&Scenario], texts: &[String]) -> Result<Vec<Aske
     let mut rows = Vec::new();
     for (place, scenario) in scenarios.iter().enumerate() {
         for (metric, name) in &texts {
-            let asked = |name: Option<String>, subject| Asked {
-                place,
-                metric,
-                name,
-                subject,
-            };
-            match *name {
-                Some(name) => {
-                    let subject = named(scenario, metric.scope, name);
-                    rows.push(asked(Some(name.to_owned()), subject));
-                }
-                None => rows.extend(unnamed(scenario, metric.scope).into_iter().map(|subject| {
-                    let name = match subject {
-                        Subject::All => None,
-                        Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
-                        Subject::Link(link) => Some(scenario.links[link].name.clone()),
-                    };
-                    asked(name, Some(subject))
-                })),
+            if let Some(name) = *name {
+                rows.push(Asked {
+                    place,
+                    metric,
+                    name: Some(name.to_owned()),
+                    subject: named(scenario, metric.scope, name),
+                });
+                continue;
+            }
+            for subject in unnamed(scenario, metric.scope) {
+                let name = match subject {
+                    Subject::All => None,
+                    Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
+                    Subject::Link(link) => Some(scenario.links[link].name.clone()),
+                };
+                rows.push(Asked {
+                    place,
+                    metric,
+                    name,
+                    subject: Some(subject),
+                });
             }
         }
     }

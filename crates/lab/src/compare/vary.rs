@@ -26,13 +26,13 @@ impl std::str::FromStr for Vary {
     type Err = VaryError;
 
     fn from_str(text: &str) -> Result<Vary, VaryError> {
-        let error = || VaryError {
-            text: text.to_owned(),
-        };
-        let (key, values) = text.split_once('=').ok_or_else(error)?;
+        // Without `=` the key is empty.
+        let (key, values) = text.split_once('=').unwrap_or_default();
         let values = split(values);
         if key.trim().is_empty() || values.iter().any(String::is_empty) {
-            return Err(error());
+            return Err(VaryError {
+                text: text.to_owned(),
+            });
         }
         Ok(Vary {
             key: key.trim().to_owned(),
@@ -63,19 +63,6 @@ fn split(text: &str) -> Vec<String> {
 impl Vary {
     /// Returns every one of `columns` with every value.
     pub fn over(&self, columns: &[Column]) -> Vec<Column> {
-        let with = |column: &Column, value: &String| {
-            let mut column = column.clone();
-            match self.key.as_str() {
-                "controller" => column.controller = Some(value.clone()),
-                "scheduler" => column.scheduler = Some(value.clone()),
-                key if key.contains('.') => column.settings.push((key.to_owned(), value.clone())),
-                key => {
-                    let key = format!("{FIRST_FLOW}{key}");
-                    column.settings.push((key, value.clone()));
-                }
-            }
-            column
-        };
         let values = match self.key.as_str() {
             "controller" => expanded_controllers(&self.values),
             "scheduler" => expanded_schedulers(&self.values),
@@ -84,8 +71,21 @@ impl Vary {
         let values = &values;
         let columns = columns.iter();
         columns
-            .flat_map(|column| values.iter().map(move |value| with(column, value)))
+            .flat_map(|column| values.iter().map(move |value| self.set(column, value)))
             .collect()
+    }
+
+    /// Returns the column with this value of the key.
+    fn set(&self, column: &Column, value: &str) -> Column {
+        let mut column = column.clone();
+        let value = value.to_owned();
+        match self.key.as_str() {
+            "controller" => column.controller = Some(value),
+            "scheduler" => column.scheduler = Some(value),
+            key if key.contains('.') => column.settings.push((key.to_owned(), value)),
+            key => column.settings.push((format!("{FIRST_FLOW}{key}"), value)),
+        }
+        column
     }
 }
 

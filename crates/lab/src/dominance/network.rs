@@ -175,10 +175,10 @@ impl Network {
         let draw = &mut Seed(number).derive("dominance").rng();
         let count = one_of(draw, &[2, 2, 2, 3]);
         let paths: Vec<RandomPath> = (0..count).map(|_| RandomPath::draw(draw)).collect();
-        let means = || paths.iter().map(RandomPath::mean_rate);
-        let sum: f64 = means().sum();
+        let means: Vec<f64> = paths.iter().map(RandomPath::mean_rate).collect();
+        let sum: f64 = means.iter().sum();
         let media = if draw.chance(0.5) {
-            means().fold(0.0, f64::max) * one_of(draw, &[0.4, 0.55, 0.7])
+            means.into_iter().fold(0.0, f64::max) * one_of(draw, &[0.4, 0.55, 0.7])
         } else {
             sum * one_of(draw, &[0.4, 0.55, 0.66])
         };

@@ -86,8 +86,9 @@ impl Frames {
     }
 
     pub(super) fn on_outcome(&mut self, frame: &FrameEvent, outcome: FrameOutcome) {
-        let is_known = |open: &Open| open.index <= frame.index;
-        while let Some(open) = self.open.front().copied().filter(is_known) {
+        while let Some(open) = self.open.front().copied()
+            && open.index <= frame.index
+        {
             self.open.pop_front();
             let completed_at = match outcome {
                 FrameOutcome::Complete { completed_at } if open.index == frame.index => {

@@ -102,17 +102,19 @@ struct PathLink {
 
 impl Links {
     pub(super) fn new(scenario: &Scenario, flow: usize) -> Links {
-        let link = |link: &usize| PathLink {
-            id: LinkId(*link as u32),
-            supply: Supply::of_limited(&scenario.links[*link].config).map(|supply| (supply, 0)),
-        };
         let paths = scenario.flows[flow].paths.iter();
         let routes = paths.map(|path| &scenario.routes[path.route].forward);
-        Links(
-            routes
-                .map(|links| links.iter().map(link).collect())
-                .collect(),
-        )
+        let links = routes.map(|links| {
+            links
+                .iter()
+                .map(|link| PathLink {
+                    id: LinkId(*link as u32),
+                    supply: Supply::of_limited(&scenario.links[*link].config)
+                        .map(|supply| (supply, 0)),
+                })
+                .collect()
+        });
+        Links(links.collect())
     }
 
     /// Returns the state of each path after a step of `length`, and begins the next step's counts.
@@ -123,25 +125,26 @@ impl Links {
         length: Duration,
     ) -> Vec<NetworkPath> {
         let now = world.now();
-        let mut read_path = |(links, counted): (&mut Vec<PathLink>, &mut NetworkPath)| {
-            let queued = links
-                .iter()
-                .map(|link| world.link_statistics(link.id).queued_bytes);
-            let queued_bytes = queued.sum();
-            let capacities = links.iter_mut().filter_map(|link| {
-                let (supply, before) = link.supply.as_mut()?;
-                let by_now = supply.bit_nanos_by(now);
-                let passed = by_now - std::mem::replace(before, by_now);
-                Some(passed as f64 / length.as_nanos() as f64)
-            });
-            let capacity = capacities.min_by(f64::total_cmp);
-            NetworkPath {
-                capacity_bits_per_second: capacity,
-                queued_bytes,
-                ..std::mem::take(counted)
-            }
-        };
         let paths = self.0.iter_mut().zip(&mut meter.paths);
-        paths.map(&mut read_path).collect()
+        paths
+            .map(|(links, counted)| {
+                let queued = links
+                    .iter()
+                    .map(|link| world.link_statistics(link.id).queued_bytes);
+                let queued_bytes = queued.sum();
+                let capacities = links.iter_mut().filter_map(|link| {
+                    let (supply, before) = link.supply.as_mut()?;
+                    let by_now = supply.bit_nanos_by(now);
+                    let passed = by_now - std::mem::replace(before, by_now);
+                    Some(passed as f64 / length.as_nanos() as f64)
+                });
+                let capacity = capacities.min_by(f64::total_cmp);
+                NetworkPath {
+                    capacity_bits_per_second: capacity,
+                    queued_bytes,
+                    ..std::mem::take(counted)
+                }
+            })
+            .collect()
     }
 }

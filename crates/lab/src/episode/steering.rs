@@ -229,18 +229,21 @@ impl PathChoice for Split {
         let count = paths.iter().map(|path| path.id.index() + 1).max()?;
         behind.resize(count, 0.0);
         decision.read(|weights| {
-            let weight = |path: &PathView| weights.get(path.id.index()).copied().unwrap_or(0.0);
-            let usable = || paths.iter().filter(|path| path.state.is_usable());
-            let total: f64 = usable().map(weight).sum();
+            let usable = paths.iter().filter(|path| path.state.is_usable());
+            let weighted = usable.map(|path| {
+                let weight = weights.get(path.id.index()).copied().unwrap_or(0.0);
+                (path, weight)
+            });
+            let total: f64 = weighted.clone().map(|(_, weight)| weight).sum();
             if total <= 0.0 {
                 return eligible_paths(packet, paths).map(|path| path.id).next();
             }
             let bytes = f64::from(packet.bytes);
-            let weighted = usable().filter(|path| weight(path) > 0.0);
-            for path in weighted.clone() {
-                behind[path.id.index()] += bytes * weight(path) / total;
+            let chosen = weighted.filter(|(_, weight)| *weight > 0.0);
+            for (path, weight) in chosen.clone() {
+                behind[path.id.index()] += bytes * weight / total;
             }
-            let furthest = weighted.max_by(|a, b| {
+            let (furthest, _) = chosen.max_by(|(a, _), (b, _)| {
                 let [a, b] = [a, b].map(|path| behind[path.id.index()]);
                 a.total_cmp(&b)
             })?;

@@ -38,14 +38,19 @@ impl Parts {
 
     /// Returns the mean; `None` without any.
     pub(super) fn mean(parts: &[Parts]) -> Option<Parts> {
-        let count = parts.len() as u64;
-        let mean = |of: fn(&Parts) -> Duration| parts.iter().map(of).sum::<Duration>() / count;
-        (count > 0).then(|| Parts {
-            propagation: mean(|parts| parts.propagation),
-            queues: mean(|parts| parts.queues),
-            sender: mean(|parts| parts.sender),
+        if parts.is_empty() {
+            return None;
+        }
+        Some(Parts {
+            propagation: mean_of(parts, |parts| parts.propagation),
+            queues: mean_of(parts, |parts| parts.queues),
+            sender: mean_of(parts, |parts| parts.sender),
         })
     }
+}
+
+fn mean_of(parts: &[Parts], of: fn(&Parts) -> Duration) -> Duration {
+    parts.iter().map(of).sum::<Duration>() / parts.len() as u64
 }
 
 #[cfg(test)]

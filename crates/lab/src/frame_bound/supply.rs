@@ -68,15 +68,6 @@ impl Supply {
             link.rate.unwrap_or(DataRate::MAX),
             link.rate_schedule.clone(),
         );
-        let service_at = |at: Instant| {
-            if outages.iter().any(|(from, to)| (*from..*to).contains(&at)) {
-                return Service::Rate(DataRate::ZERO);
-            }
-            match link.trace {
-                Some(_) => Service::Opportunities,
-                None => Service::Rate(rates.value_at(at)),
-            }
-        };
         let mut changes = vec![Instant::ZERO];
         changes.extend(link.rate_schedule.iter().map(|(at, _)| *at));
         changes.extend(outages.iter().flat_map(|(from, to)| [*from, *to]));
@@ -88,10 +79,18 @@ impl Supply {
         };
         for from in changes {
             let bit_nanos_before = supply.bit_nanos_by(from);
+            let is_out = outages
+                .iter()
+                .any(|(begin, end)| (*begin..*end).contains(&from));
+            let service = match link.trace {
+                _ if is_out => Service::Rate(DataRate::ZERO),
+                Some(_) => Service::Opportunities,
+                None => Service::Rate(rates.value_at(from)),
+            };
             supply.pieces.push(Piece {
                 from,
                 bit_nanos_before,
-                service: service_at(from),
+                service,
             });
         }
         supply

@@ -68,11 +68,12 @@ fn the_run_is_the_usual_one_and_its_percentile_the_metrics() {
         (p95 / metric.unwrap().p95 - 1.0).abs() <= 0.004,
         "{p95} {metric:?}"
     );
-    let mean = delays
-        .frames
+    let frames = &delays.frames;
+    let sum: f64 = frames
         .iter()
-        .map(|frame| frame.actual.as_millis_f64());
-    let mean = mean.sum::<f64>() / delays.frames.len() as f64;
+        .map(|frame| frame.actual.as_millis_f64())
+        .sum();
+    let mean = sum / frames.len() as f64;
     assert!(
         (mean / metric.unwrap().mean - 1.0).abs() <= 1e-6,
         "{mean} {metric:?}"

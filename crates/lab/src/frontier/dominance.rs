@@ -72,11 +72,11 @@ mod tests {
     use super::*;
 
     fn beats(one: (&[f64], &[f64]), other: (&[f64], &[f64])) -> bool {
-        let trade = |(delays_ms, goodputs)| Trade {
+        let [one, other] = [one, other].map(|(delays_ms, goodputs)| Trade {
             delays_ms,
             goodputs,
-        };
-        dominates(&trade(one), &trade(other))
+        });
+        dominates(&one, &other)
     }
 
     #[test]

@@ -81,11 +81,11 @@ fn rows(frontier: &Frontier, point: &FrontierPoint) -> Vec<Vec<String>> {
 }
 
 fn standing_row(standing: &Standing) -> Vec<String> {
-    let of_points = |count: usize| format!("{count}/{}", standing.point_count);
+    let point_count = standing.point_count;
     vec![
         standing.label.clone(),
-        of_points(standing.on_frontier),
-        of_points(standing.on_packet_frontier),
+        format!("{}/{point_count}", standing.on_frontier),
+        format!("{}/{point_count}", standing.on_packet_frontier),
         millis(standing.frame_delay_ms),
         millis(standing.packet_delay_ms),
         per_cent(Some(standing.goodput_ratio), 0),

@@ -54,31 +54,37 @@ fn panel(frontier: &Frontier, family: &str) -> Lines {
     }
 }
 
+fn finite_median(values: Vec<f64>) -> Option<f64> {
+    median(values).filter(|value| value.is_finite())
+}
+
 /// Returns a controller's dots, the line between its packets and its frames, ring and disc.
 fn marks(cells: &[&FrontierCell], label: String, colour: &'static str) -> Vec<Line> {
-    let per_cent = |cell: &&FrontierCell| 100.0 * cell.goodput_ratio;
-    let dots: Vec<(f64, f64)> = cells
-        .iter()
-        .map(|cell| (cell.frame_delay_ms(), per_cent(cell)))
+    let goodputs = cells.iter().map(|cell| 100.0 * cell.goodput_ratio);
+    let frame_delays = cells.iter().map(|cell| cell.frame_delay_ms());
+    let packet_delays = cells.iter().map(|cell| cell.packet_delay_ms());
+    let dots: Vec<(f64, f64)> = frame_delays
+        .clone()
+        .zip(goodputs.clone())
         .filter(|(delay, _)| delay.is_finite())
         .collect();
-    let middle = |values: Vec<f64>| median(values).filter(|value| value.is_finite());
-    let goodput = middle(cells.iter().map(per_cent).collect());
-    let frames = middle(cells.iter().map(|cell| cell.frame_delay_ms()).collect());
-    let packets = middle(cells.iter().map(|cell| cell.packet_delay_ms()).collect());
-    let at = |delay: Option<f64>| Vec::from_iter(delay.zip(goodput));
-    let line = |label: String, points: Vec<(f64, f64)>, mark| Line {
-        label,
-        points,
-        mark,
-        colour: Some(colour),
-        ..Line::default()
-    };
-    let between = [at(packets), at(frames)].concat();
-    vec![
-        line(String::new(), dots, Mark::Dots),
-        line(String::new(), between, Mark::Line),
-        line(String::new(), at(packets), Mark::Rings),
-        line(label, at(frames), Mark::Discs),
-    ]
+    let goodput = finite_median(goodputs.collect());
+    let frames = Vec::from_iter(finite_median(frame_delays.collect()).zip(goodput));
+    let packets = Vec::from_iter(finite_median(packet_delays.collect()).zip(goodput));
+    let between = [&packets[..], &frames].concat();
+    let lines = [
+        (String::new(), dots, Mark::Dots),
+        (String::new(), between, Mark::Line),
+        (String::new(), packets, Mark::Rings),
+        (label, frames, Mark::Discs),
+    ];
+    lines
+        .map(|(label, points, mark)| Line {
+            label,
+            points,
+            mark,
+            colour: Some(colour),
+            ..Line::default()
+        })
+        .into()
 }

@@ -81,14 +81,13 @@ impl Changes {
         let pauses = flow.media().map_or(&[][..], |media| &media.pauses);
         let bounds: Vec<Instant> = bounds.into_iter().collect();
         let parts = bounds.windows(2).map(|pair| (pair[0], pair[1]));
-        let is_active = |(from, to): &(Instant, Instant)| {
-            *to >= *from + LEAST
-                && !pauses
-                    .iter()
-                    .any(|(at, length)| *at <= *from && *to <= *at + *length)
-        };
         parts
-            .filter(is_active)
+            .filter(|(from, to)| {
+                *to >= *from + LEAST
+                    && !pauses
+                        .iter()
+                        .any(|(at, length)| *at <= *from && *to <= *at + *length)
+            })
             .filter_map(|(from, to)| {
                 Some(Phase {
                     from_s: from.as_secs_f64(),

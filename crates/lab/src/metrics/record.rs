@@ -15,6 +15,7 @@ use super::statistics::{
     Traffic,
 };
 use super::variation::Variation;
+use crate::scenario::FlowSpec;
 
 /// Counters of a flow.
 #[derive(Debug, Default)]
@@ -158,6 +159,14 @@ pub(super) struct LinkRecord {
 }
 
 impl FlowRecord {
+    /// Makes an empty record of a flow.
+    pub(super) fn of(flow: &FlowSpec) -> FlowRecord {
+        FlowRecord {
+            paths: vec![PathRecord::default(); flow.paths.len()],
+            ..FlowRecord::default()
+        }
+    }
+
     /// Returns the bytes of complete frames and of streams.
     pub(super) fn useful_bytes(&self) -> u64 {
         self.frames.complete_bytes + self.stream.bytes

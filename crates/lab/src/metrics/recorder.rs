@@ -85,10 +85,6 @@ struct WindowRecord {
 
 impl Recorder {
     pub(crate) fn new(scenario: &Arc<Scenario>, windows: &[Window]) -> Recorder {
-        let flow = |flow: &FlowSpec| FlowRecord {
-            paths: vec![PathRecord::default(); flow.paths.len()],
-            ..FlowRecord::default()
-        };
         let specs = scenario.flows.iter();
         Recorder {
             scenario: Arc::clone(scenario),
@@ -98,7 +94,7 @@ impl Recorder {
                     window: *window,
                     is_open: false,
                     opened_at: Instant::ZERO,
-                    flows: scenario.flows.iter().map(flow).collect(),
+                    flows: specs.clone().map(FlowRecord::of).collect(),
                     links: vec![LinkRecord::default(); scenario.links.len()],
                 })
                 .collect(),
@@ -134,7 +130,10 @@ impl Recorder {
         for (flow, (watch, spec)) in watches.enumerate() {
             let bytes = std::mem::take(&mut watch.second_bytes);
             let is_running = spec.start <= since && spec.stop.is_none_or(|stop| now <= stop);
-            for record in self.windows.iter_mut().filter(|_| is_running) {
+            if !is_running {
+                continue;
+            }
+            for record in &mut self.windows {
                 if record.is_open && record.opened_at <= since {
                     record.flows[flow].rates.record(bytes as f64);
                 }
@@ -463,12 +462,12 @@ impl WindowRecord {
         end: Instant,
     ) -> Option<f64> {
         let all = scenario.flows.iter().zip(series);
-        let flows = all.filter(|(flow, _)| flow.is_adaptive());
-        let flows: Vec<(&FlowSpec, &RateSeries)> = flows.collect();
-        let spans = || flows.iter().map(|(flow, _)| flow.span(end));
+        let flows: Vec<(&FlowSpec, &RateSeries)> =
+            all.filter(|(flow, _)| flow.is_adaptive()).collect();
+        let spans = flows.iter().map(|(flow, _)| flow.span(end));
         let common = (
-            spans().map(|(from, _)| from).max()?,
-            spans().map(|(_, to)| to).min()?,
+            spans.clone().map(|(from, _)| from).max()?,
+            spans.map(|(_, to)| to).min()?,
         );
         let period = Duration::from_secs(seconds);
         let rates: Vec<Vec<f64>> = flows

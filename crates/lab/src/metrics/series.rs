@@ -129,15 +129,17 @@ pub(crate) struct SeriesRecorder {
 impl SeriesRecorder {
     pub(crate) fn new(scenario: &Scenario, interval: Duration) -> SeriesRecorder {
         let end = Instant::ZERO + scenario.duration;
-        let millis = |at: Instant| (at - Instant::ZERO).as_millis();
-        let flow = |flow: &crate::scenario::FlowSpec| FlowSeries {
-            name: flow.name.clone(),
-            start_ms: millis(flow.start),
-            stop_ms: flow.stop.filter(|stop| *stop < end).map(millis),
-            paths: PathSeries::of(scenario, flow),
-            ..FlowSeries::default()
-        };
-        let flows: Vec<FlowSeries> = scenario.flows.iter().map(flow).collect();
+        let mut flows = Vec::new();
+        for flow in &scenario.flows {
+            let stop = flow.stop.filter(|stop| *stop < end);
+            flows.push(FlowSeries {
+                name: flow.name.clone(),
+                start_ms: (flow.start - Instant::ZERO).as_millis(),
+                stop_ms: stop.map(|stop| (stop - Instant::ZERO).as_millis()),
+                paths: PathSeries::of(scenario, flow),
+                ..FlowSeries::default()
+            });
+        }
         SeriesRecorder {
             current_paths: flows
                 .iter()
@@ -177,11 +179,15 @@ impl SeriesRecorder {
             for ((path, view), interval) in flow.paths.iter_mut().zip(&paths).zip(intervals) {
                 path.push(std::mem::take(interval), view);
             }
-            let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
             // A flow that does not run has no bandwidth estimate.
             let is_running =
                 now_ms > flow.start_ms && flow.stop_ms.is_none_or(|stop| now_ms <= stop);
-            let bandwidth = bandwidth.filter(|_| is_running).sum();
+            let bandwidth = if is_running {
+                let of_paths = paths.iter().map(|path| path.bandwidth.bits_per_second());
+                of_paths.sum()
+            } else {
+                0
+            };
             flow.bandwidth_bits_per_second.push(bandwidth);
             let state = world.controller_state(id, PathId(0));
             if flow.states.last().is_none_or(|(_, last)| last != state) {

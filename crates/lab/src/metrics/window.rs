@@ -45,15 +45,11 @@ impl Window {
 
     /// Returns the length of its part in `from..to`.
     pub fn overlap(&self, from: Instant, to: Instant) -> Duration {
-        let part = |a: Instant, b: Instant| {
-            b.min(to)
-                .min(self.to)
-                .saturating_since(a.max(from).max(self.from))
-        };
-        let gap = self
-            .outside
-            .map_or(Duration::ZERO, |(from, to)| part(from, to));
-        part(self.from, self.to).saturating_sub(gap)
+        let (from, to) = (from.max(self.from), to.min(self.to));
+        let gap = self.outside.map_or(Duration::ZERO, |(begin, end)| {
+            end.min(to).saturating_since(begin.max(from))
+        });
+        to.saturating_since(from).saturating_sub(gap)
     }
 
     /// Returns its length, without the gap.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anabranch_core::SendReason;
 
 use super::{ExpectationReport, Report, Spread};
-use crate::metrics::{METRICS, Unit};
+use crate::metrics::{METRICS, Traffic, Unit};
 
 /// Returns the report as text. With several runs, a number is the median, followed by the least and
 /// the largest.
@@ -80,13 +80,12 @@ type Rows = Vec<Vec<String>>;
 /// numbers to the right.
 pub fn grid(rows: &[Vec<String>]) -> String {
     let column_count = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..column_count).map(width).collect();
+    let widths: Vec<usize> = (0..column_count)
+        .map(|column| {
+            let counts = rows.iter().map(|row| row[column].chars().count());
+            counts.max().unwrap_or(0)
+        })
+        .collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
@@ -204,14 +203,11 @@ fn flow_subjects(report: &Report) -> Vec<(Option<&str>, String)> {
         .runs
         .first()
         .map_or(&[][..], |run| &run.statistics.flows);
-    let label = |name: &str, controller: &str| format!("{name} ({controller})");
     let mut subjects: Vec<_> = flows
         .iter()
         .map(|flow| {
-            (
-                Some(flow.name.as_str()),
-                label(&flow.name, &flow.controller),
-            )
+            let label = format!("{} ({})", flow.name, flow.controller);
+            (Some(flow.name.as_str()), label)
         })
         .collect();
     if subjects.len() > 1 {
@@ -269,6 +265,25 @@ fn frame_rows(report: &Report) -> Rows {
     )
 }
 
+/// Unit of a column, and its value of a path.
+type PathColumn = (Unit, fn(&Traffic) -> Option<f64>);
+
+/// Columns of the table of paths, behind the paths' names.
+const PATH_COLUMNS: [PathColumn; 6] = [
+    (Unit::BitsPerSecond, |path| {
+        Some(path.throughput_bits_per_second)
+    }),
+    (Unit::BitsPerSecond, |path| Some(path.media_bits_per_second)),
+    (Unit::Share, |path| path.loss_ratio),
+    (Unit::Number, |path| Some(path.packets_retransmitted as f64)),
+    (Unit::Milliseconds, |path| {
+        path.delay_ms.map(|delay| delay.mean)
+    }),
+    (Unit::Milliseconds, |path| {
+        path.delay_ms.map(|delay| delay.p95)
+    }),
+];
+
 /// Returns the rows of paths. Paths are no subjects of metrics, so the rows come from the runs
 /// themselves.
 fn path_rows(report: &Report) -> Rows {
@@ -288,33 +303,14 @@ fn path_rows(report: &Report) -> Rows {
         .map_or(&[][..], |run| &run.statistics.flows);
     for (flow_index, flow) in flows.iter().enumerate() {
         for (path_index, path) in flow.paths.iter().enumerate() {
-            let traffic = |read: fn(&crate::metrics::Traffic) -> Option<f64>| {
-                Spread::of(report.runs.iter().filter_map(|run| {
+            let cells = PATH_COLUMNS.map(|(unit, read)| {
+                let values = report.runs.iter().filter_map(|run| {
                     read(&run.statistics.flows[flow_index].paths[path_index].traffic)
-                }))
-            };
-            let kilobits = |value: f64| in_unit(value, Unit::BitsPerSecond);
-            let millis = |value: f64| in_unit(value, Unit::Milliseconds);
-            rows.push(vec![
-                format!("{} over {}", flow.name, path.route),
-                cell(
-                    traffic(|path| Some(path.throughput_bits_per_second)),
-                    kilobits,
-                ),
-                cell(traffic(|path| Some(path.media_bits_per_second)), kilobits),
-                cell(traffic(|path| path.loss_ratio), |value| {
-                    in_unit(value, Unit::Share)
-                }),
-                cell(
-                    traffic(|path| Some(path.packets_retransmitted as f64)),
-                    |value| in_unit(value, Unit::Number),
-                ),
-                cell(
-                    traffic(|path| path.delay_ms.map(|delay| delay.mean)),
-                    millis,
-                ),
-                cell(traffic(|path| path.delay_ms.map(|delay| delay.p95)), millis),
-            ]);
+                });
+                cell(Spread::of(values), |value| in_unit(value, unit))
+            });
+            let label = format!("{} over {}", flow.name, path.route);
+            rows.push(std::iter::once(label).chain(cells).collect());
         }
     }
     rows
@@ -322,15 +318,12 @@ fn path_rows(report: &Report) -> Rows {
 
 /// Returns the packets by path and reason; `None` if no session sent any.
 fn reason_rows(report: &Report) -> Option<Rows> {
-    let all_traffic = || {
-        let flows = report.runs.iter().flat_map(|run| &run.statistics.flows);
-        flows.map(|flow| &flow.traffic)
-    };
-    let occurs = |reason: &SendReason| {
-        let of_any = all_traffic().flat_map(|traffic| &traffic.reasons);
-        of_any.into_iter().any(|of| of.reason == reason.name())
-    };
-    let reasons: Vec<_> = SendReason::ALL.into_iter().filter(occurs).collect();
+    let flows = report.runs.iter().flat_map(|run| &run.statistics.flows);
+    let occurring = flows.flat_map(|flow| &flow.traffic.reasons);
+    let reasons: Vec<_> = SendReason::ALL
+        .into_iter()
+        .filter(|reason| occurring.clone().any(|of| of.reason == reason.name()))
+        .collect();
     let heading = reasons.iter().map(|reason| reason.to_string());
     let mut rows = vec![
         std::iter::once("packets sent".to_owned())
@@ -339,17 +332,15 @@ fn reason_rows(report: &Report) -> Option<Rows> {
     ];
     for (flow_index, flow) in report.runs.first()?.statistics.flows.iter().enumerate() {
         for (path_index, path) in flow.paths.iter().enumerate() {
-            let packets = |reason: &SendReason| {
-                Spread::of(report.runs.iter().map(|run| {
+            let cells = reasons.iter().map(|reason| {
+                let packets = report.runs.iter().map(|run| {
                     let traffic = &run.statistics.flows[flow_index].paths[path_index].traffic;
                     let mut of_path = traffic.reasons.iter();
                     let of_reason = of_path.find(|of| of.reason == reason.name());
                     of_reason.map_or(0.0, |of| of.packets as f64)
-                }))
-            };
-            let cells = reasons
-                .iter()
-                .map(|reason| cell(packets(reason), |count| in_unit(count, Unit::Number)));
+                });
+                cell(Spread::of(packets), |count| in_unit(count, Unit::Number))
+            });
             let label = format!("{} over {}", flow.name, path.route);
             rows.push(std::iter::once(label).chain(cells).collect());
         }
@@ -403,13 +394,12 @@ fn expectation_rows(report: &Report) -> Rows {
         let unit = METRICS
             .iter()
             .find(|known| known.name == *metric)
-            .map(|known| known.unit);
-        let write = |value: f64| written(value, unit.unwrap_or(Unit::Number));
-        let bounds = match (min, max) {
-            (Some(min), Some(max)) => format!("{} to {}", write(*min), write(*max)),
-            (Some(min), None) => format!(">= {}", write(*min)),
-            (None, Some(max)) => format!("<= {}", write(*max)),
-            (None, None) => String::new(),
+            .map_or(Unit::Number, |known| known.unit);
+        let bounds = match [min, max].map(|bound| bound.map(|bound| written(bound, unit))) {
+            [Some(min), Some(max)] => format!("{min} to {max}"),
+            [Some(min), None] => format!(">= {min}"),
+            [None, Some(max)] => format!("<= {max}"),
+            [None, None] => String::new(),
         };
         let outside = outside_s.map_or(String::new(), |[from, to]| format!(" not {from}-{to}"));
         let measured = Spread::of(expectation.values.iter().copied().flatten());
@@ -419,7 +409,7 @@ fn expectation_rows(report: &Report) -> Rows {
             }),
             bounds,
             format!("{from_s}-{to_s}{outside}"),
-            cell(measured, write),
+            cell(measured, |value| written(value, unit)),
             if expectation.is_met { "ok" } else { "BROKEN" }.to_owned(),
         ]);
     }
@@ -449,10 +439,14 @@ mod tests {
 
     #[test]
     fn runs_that_agree_need_no_range() {
-        let whole = |value: f64| format!("{value:.0}");
-        let spread = |median, min, max| Some(Spread { median, min, max });
-        assert_eq!(cell(spread(2.0, 1.9, 2.1), whole), "2");
-        assert_eq!(cell(spread(2.0, 1.0, 4.0), whole), "2 (1-4)");
-        assert_eq!(cell(None, whole), "-");
+        for ((min, max), expected) in [((1.9, 2.1), "2"), ((1.0, 4.0), "2 (1-4)")] {
+            let spread = Spread {
+                median: 2.0,
+                min,
+                max,
+            };
+            assert_eq!(cell(Some(spread), |value| format!("{value:.0}")), expected);
+        }
+        assert_eq!(cell(None, |value| format!("{value:.0}")), "-");
     }
 }

@@ -61,12 +61,12 @@ impl Shard {
     /// Returns the numbers of its runs in order, if there are `run_count` of them, from 0.
     pub fn runs(self, run_count: u64) -> impl Iterator<Item = u64> {
         let blocks = 0..run_count.div_ceil(self.count);
-        let run = move |block: u64| {
+        let runs = blocks.map(move |block| {
             let place = self.number - 1 + self.count - self.first_place(block);
             block * self.count + place % self.count
-        };
+        });
         // The last block may be too short to have a run for each shard.
-        blocks.map(run).filter(move |run| *run < run_count)
+        runs.filter(move |run| *run < run_count)
     }
 
     /// Returns the place, from 0, of the shard that has the first run of a block.

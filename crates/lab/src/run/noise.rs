@@ -28,15 +28,16 @@ pub(super) fn routes_of(
             continue;
         }
         let route = &scenario.routes[path.route];
-        let name = format!("{}/{number}", flow.name);
-        let mut noisy = |direction: &str, links: &[usize]| -> Result<Vec<LinkId>, RunError> {
-            let noise = config(flow.noise);
-            let first = world.add_link(&format!("noise/{name}/{direction}"), &noise)?;
-            let others = links.iter().map(|link| LinkId(*link as u32));
-            Ok([first].into_iter().chain(others).collect())
-        };
-        let forward = noisy("forward", &route.forward)?;
-        let reverse = noisy("reverse", &route.reverse)?;
+        let mut directions = [
+            ("forward", &route.forward, Vec::new()),
+            ("reverse", &route.reverse, Vec::new()),
+        ];
+        for (direction, links, noisy) in &mut directions {
+            let name = format!("noise/{}/{number}/{direction}", flow.name);
+            noisy.push(world.add_link(&name, &config(flow.noise))?);
+            noisy.extend(links.iter().map(|link| LinkId(*link as u32)));
+        }
+        let [forward, reverse] = directions.map(|(_, _, noisy)| noisy);
         routes.push(world.add_route(forward, reverse)?);
     }
     Ok(routes)

@@ -119,19 +119,21 @@ impl<'a> Stepped<'a> {
 
     /// Lets the recorders sample the world, which has reached a stop.
     fn at_stop(&mut self, stop: Instant) -> Result<(), RunError> {
-        let is_multiple = |of: Duration| stop.as_nanos().is_multiple_of(of.as_nanos());
         for watch in &mut self.watches {
             watch.recorder.at_boundary(&mut self.world);
-            if is_multiple(SECOND) {
+            if is_multiple(stop, SECOND) {
                 watch.recorder.at_second(stop);
             }
         }
         let watch = &mut self.watches[0];
-        let is_sample = is_multiple(SAMPLE_INTERVAL);
+        let is_sample = is_multiple(stop, SAMPLE_INTERVAL);
         if is_sample && let Some(trace) = watch.trace.as_mut() {
             trace.sample(&mut self.world)?;
         }
-        let is_interval = stop > Instant::ZERO && self.series_interval.is_some_and(is_multiple);
+        let is_interval = stop > Instant::ZERO
+            && self
+                .series_interval
+                .is_some_and(|interval| is_multiple(stop, interval));
         if is_interval && let Some(series) = watch.series.as_mut() {
             series.at_interval(&mut self.world);
         }
@@ -170,6 +172,10 @@ impl<'a> Stepped<'a> {
     }
 }
 
+fn is_multiple(at: Instant, of: Duration) -> bool {
+    at.as_nanos().is_multiple_of(of.as_nanos())
+}
+
 /// Returns the statistics of the scenario's window, and of each expectation's; `statistics` has
 /// those of all `windows`.
 pub(super) fn by_expectation(
@@ -177,11 +183,12 @@ pub(super) fn by_expectation(
     windows: &[Window],
     statistics: Vec<Statistics>,
 ) -> (Statistics, Vec<Statistics>) {
-    let of = |window| windows[1..].iter().position(|other| *other == window);
     let expectations = scenario.expectations.iter();
     let expected = expectations
         .map(|expected| {
-            let index = of(expected.window).expect("all are there");
+            let mut own = windows[1..].iter();
+            let found = own.position(|window| *window == expected.window);
+            let index = found.expect("all are there");
             statistics[1 + index].clone()
         })
         .collect();

@@ -87,13 +87,12 @@ impl Scenario {
     /// # Errors
     /// The route has none or several in a direction.
     pub fn only_links(&self, route: &RouteSpec) -> Result<[&LinkConfig; 2], NotOneLink> {
-        let only = |indices: &[usize]| match indices {
-            [index] => Ok(&self.links[*index].config),
-            indices => Err(NotOneLink {
+        match (&route.forward[..], &route.reverse[..]) {
+            ([forward], [reverse]) => Ok([forward, reverse].map(|link| &self.links[*link].config)),
+            ([_], several) | (several, _) => Err(NotOneLink {
                 route: route.name.clone(),
-                count: indices.len(),
+                count: several.len(),
             }),
-        };
-        Ok([only(&route.forward)?, only(&route.reverse)?])
+        }
     }
 }

@@ -127,24 +127,26 @@ fn subjects<'a>(
         Scope::Run => return Err(node.mistake("expected bounds, as in { min = 0.95 }")),
         Scope::Flow | Scope::EachFlow | Scope::Link => {}
     }
-    let subject = |(name, node): &'a (String, Node)| {
-        let index = names
-            .iter()
-            .position(|known| known == name)
-            .ok_or_else(|| {
-                let known = known_names(name, names.iter().copied());
-                node.mistake(format!("no {what} is called {name:?}; known are {known}"))
-            })?;
-        Ok((
-            if metric.scope == Scope::Link {
-                Subject::Link(index)
-            } else {
-                Subject::Flow(index)
-            },
-            node,
-        ))
-    };
-    named(node)?.iter().map(subject).collect()
+    named(node)?
+        .iter()
+        .map(|(name, node)| {
+            let index = names
+                .iter()
+                .position(|known| known == name)
+                .ok_or_else(|| {
+                    let known = known_names(name, names.iter().copied());
+                    node.mistake(format!("no {what} is called {name:?}; known are {known}"))
+                })?;
+            Ok((
+                if metric.scope == Scope::Link {
+                    Subject::Link(index)
+                } else {
+                    Subject::Flow(index)
+                },
+                node,
+            ))
+        })
+        .collect()
 }
 
 fn expectation(
@@ -155,8 +157,8 @@ fn expectation(
     duration: Duration,
 ) -> Read<Expectation> {
     let table = Table::of(node, &BOUND_KEYS)?;
-    let bound = |node| bound(node, metric.unit);
-    let (min, max) = (table.optional("min", bound)?, table.optional("max", bound)?);
+    let min = table.optional("min", |node| bound(node, metric.unit))?;
+    let max = table.optional("max", |node| bound(node, metric.unit))?;
     match (min, max) {
         (None, None) => return Err(node.mistake("a bound is missing: min, max or both")),
         (Some(min), Some(max)) if min > max => {

@@ -280,8 +280,10 @@ pub(super) fn flows(
 /// Checks that every default set by an override has an effect: it is a mistake if every flow that
 /// could have it has its own value.
 fn check_overrides(defaults: &Node, flows: &[Node]) -> Read<()> {
-    let is_set = |(_, value): &&(String, Node)| matches!(value.place, Place::Override(_));
-    for (key, value) in named(defaults)?.iter().filter(is_set) {
+    for (key, value) in named(defaults)? {
+        if !matches!(value.place, Place::Override(_)) {
+            continue;
+        }
         let (mut with_own, mut is_taken) = (None, false);
         for (index, flow) in flows.iter().enumerate() {
             let kind = kind_of(flow, Some(defaults))?;
@@ -357,8 +359,7 @@ fn copies(
     let table = &Table::of(&merged, &keys)?;
     let count = table.or("count", 1, |node| integer(node, 1..=10_000))?;
     let stagger = table.or("stagger", Duration::ZERO, duration)?;
-    let paths_of = |number| table.required("paths", |node| paths(&numbered(node, number), routes));
-    let paths = paths_of(1)?;
+    let paths = numbered_paths(table, 1, routes)?;
     let context = Context {
         files,
         algorithms,
@@ -380,7 +381,7 @@ fn copies(
             } else {
                 format!("{}-{}", flow.name, index + 1)
             },
-            paths: paths_of(index + 1)?,
+            paths: numbered_paths(table, index + 1, routes)?,
             start: flow.start + stagger * index,
             ..flow.clone()
         })
@@ -404,30 +405,34 @@ fn noise(node: &Node) -> Read<Duration> {
     }
 }
 
-fn paths(node: &Node, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
-    let route = |node: &Node| {
-        named_index(
-            node,
-            "route",
-            routes.iter().map(|route| route.name.as_str()),
-        )
-    };
-    let path = |node: &Node| match &node.value {
-        Value::Text(_) => Ok(PathSpec {
-            route: route(node)?,
+/// Reads the paths of the copy with this number, from 1.
+fn numbered_paths(table: &Table<'_>, number: u64, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
+    table.required("paths", |node| paths(&numbered(node, number), routes))
+}
+
+fn route(node: &Node, routes: &[RouteSpec]) -> Read<usize> {
+    let names = routes.iter().map(|route| route.name.as_str());
+    named_index(node, "route", names)
+}
+
+fn path(node: &Node, routes: &[RouteSpec]) -> Read<PathSpec> {
+    if let Value::Text(_) = node.value {
+        return Ok(PathSpec {
+            route: route(node, routes)?,
             weight: 1.0,
             is_metered: false,
-        }),
-        _ => {
-            let table = Table::of(node, PATH_KEYS)?;
-            Ok(PathSpec {
-                route: table.required("route", route)?,
-                weight: table.or("weight", 1.0, weight)?,
-                is_metered: table.or("metered", false, boolean)?,
-            })
-        }
-    };
-    let paths = list_of(node, path)?;
+        });
+    }
+    let table = Table::of(node, PATH_KEYS)?;
+    Ok(PathSpec {
+        route: table.required("route", |node| route(node, routes))?,
+        weight: table.or("weight", 1.0, weight)?,
+        is_metered: table.or("metered", false, boolean)?,
+    })
+}
+
+fn paths(node: &Node, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
+    let paths = list_of(node, |node| path(node, routes))?;
     match paths.len() {
         1..=PathId::LIMIT => Ok(paths),
         count => Err(node.mistake(format!(

@@ -123,10 +123,10 @@ mod tests {
     fn only_an_override_raises_a_limit() {
         let flow = "kind = \"bulk\"\nbytes = \"1 MB\"";
         let link = "rate = \"5 Mbit/s\", delay = \"5 ms\"";
-        let with = |overrides: &[&str]| scenario(link, flow, overrides);
-        let raised = with(&["limits.steps=4000000000", "duration=30000000 s"]).unwrap();
+        let overrides = ["limits.steps=4000000000", "duration=30000000 s"];
+        let raised = scenario(link, flow, &overrides).unwrap();
         assert_eq!(raised.limits.steps, 4_000_000_000);
-        let lowered = with(&["limits.steps=100"]).unwrap();
+        let lowered = scenario(link, flow, &["limits.steps=100"]).unwrap();
         let error = run_outcomes(&lowered, &RunOptions::seeds(1), &|_| ());
         assert!(matches!(error, Err(RunError::Limit(_))), "{error:?}");
         for line in [

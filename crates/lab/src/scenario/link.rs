@@ -340,12 +340,13 @@ fn jitter_amount(table: &Table<'_>) -> Read<JitterAmount> {
         }
         return Ok(JitterAmount::Uniform(most));
     }
-    let shape = |node: &Node| choice(node, "shape of jitter", &JITTER_SHAPES);
     let usual_std = Duration::from_millis(5);
     Ok(JitterAmount::Normal {
         std: table.or("std", usual_std, duration)?,
         max_deviations: table.or("max-deviations", 3.0, |node| number(node, 0.0..=100.0))?,
-        shape: table.or("shape", JitterShape::default(), shape)?,
+        shape: table.or("shape", JitterShape::default(), |node| {
+            choice(node, "shape of jitter", &JITTER_SHAPES)
+        })?,
     })
 }
 
@@ -398,10 +399,13 @@ pub(super) fn repeated<T: Copy>(
     let mut all = Vec::new();
     for entry in list(node)? {
         let (at, what) = read(entry)?;
-        let entries = named(entry)?.iter();
-        let key = |name: &str| entries.clone().find(|(key, _)| key == name);
-        let every = key("every").map(|(_, node)| positive_duration(node));
-        let times = key("times").map(|(_, node)| integer(node, 1..=MOST_TIMES));
+        let entries = named(entry)?;
+        let [every, times] = ["every", "times"].map(|name| {
+            let found = entries.iter().find(|(key, _)| key == name);
+            found.map(|(_, node)| node)
+        });
+        let every = every.map(positive_duration);
+        let times = times.map(|node| integer(node, 1..=MOST_TIMES));
         match (every.transpose()?, times.transpose()?) {
             (None, None) => all.push((at, what)),
             (Some(every), Some(times)) => {
@@ -439,30 +443,25 @@ fn loss_model(node: &Node) -> Read<LossModel> {
     })
 }
 
+fn hops(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
+    let hops = list_of(node, |node| hop(node, links))?.concat();
+    match hops.len() {
+        1..=255 => Ok(hops),
+        count => Err(node.mistake(format!("{count} links: a route needs 1 to 255"))),
+    }
+}
+
 pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
-    let hops = |node: &Node| {
-        let hops = list_of(node, |node| hop(node, links))?.concat();
-        match hops.len() {
-            1..=255 => Ok(hops),
-            count => Err(node.mistake(format!("{count} links: a route needs 1 to 255"))),
-        }
-    };
-    let route = |replica: Replica| {
-        let Replica { name, node, .. } = replica;
+    let mut routes = Vec::new();
+    for Replica { name, node, .. } in replicas(node)? {
         let table = Table::of(&node, ROUTE_KEYS)?;
-        let forward = table.required("forward", hops)?;
-        let reverse = table.required("reverse", hops)?;
-        Ok(RouteSpec {
+        routes.push(RouteSpec {
             name,
-            forward,
-            reverse,
+            forward: table.required("forward", |node| hops(node, links))?,
+            reverse: table.required("reverse", |node| hops(node, links))?,
             written_at: node.at,
-        })
-    };
-    let mut routes = replicas(node)?
-        .into_iter()
-        .map(route)
-        .collect::<Read<Vec<RouteSpec>>>()?;
+        });
+    }
     let mut offsets: Vec<usize> = routes.iter().map(|route| route.written_at).collect();
     offsets.sort_unstable();
     for route in &mut routes {

@@ -106,9 +106,12 @@ mod tests {
         let network = network_text(&file, text, &overrides).unwrap();
         let elsewhere = "elsewhere/network.toml";
         let read = Scenario::parse(elsewhere, &network.text, &network.overrides).unwrap();
-        let link = |name: &str| read.links.iter().find(|link| link.name == name).unwrap();
-        assert!(link("up").config.trace.is_some(), "{network:?}");
-        assert_eq!(link("back").config.delay.as_millis(), 7);
+        let [up, back] = ["up", "back"].map(|name| {
+            let found = read.links.iter().find(|link| link.name == name);
+            &found.unwrap().config
+        });
+        assert!(up.trace.is_some(), "{network:?}");
+        assert_eq!(back.delay.as_millis(), 7);
         assert_eq!(read.flows.len(), 1);
         assert!(
             read.expectations.is_empty() && !network.text.contains("of-python"),

@@ -181,20 +181,16 @@ pub(super) fn integer<T>(node: &Node, range: RangeInclusive<T>) -> Read<T>
 where
     T: TryFrom<i64> + PartialOrd + Display,
 {
-    let wanted = || {
-        format!(
-            "expected an integer from {} to {}",
-            range.start(),
-            range.end()
-        )
-    };
-    match node.value {
-        Value::Integer(number) => T::try_from(number)
-            .ok()
-            .filter(|number| range.contains(number))
-            .ok_or_else(|| node.mistake(format!("{}, not {number}", wanted()))),
-        ref other => Err(node.mistake(format!("{}, not {other}", wanted()))),
+    if let Value::Integer(number) = node.value
+        && let Ok(number) = T::try_from(number)
+        && range.contains(&number)
+    {
+        return Ok(number);
     }
+    let (least, most, found) = (range.start(), range.end(), &node.value);
+    Err(node.mistake(format!(
+        "expected an integer from {least} to {most}, not {found}"
+    )))
 }
 
 pub(super) fn number(node: &Node, range: RangeInclusive<f64>) -> Read<f64> {

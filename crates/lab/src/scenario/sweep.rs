@@ -25,11 +25,11 @@ impl Point {
     /// Returns the scenario with a name that distinguishes the point from the sweep's others.
     pub fn into_named_scenario(self) -> Scenario {
         let mut scenario = self.scenario;
-        let settings = self
+        let settings: Vec<String> = self
             .settings
             .iter()
-            .map(|setting| format!("{}={}", setting.key, setting.value));
-        let settings: Vec<String> = settings.collect();
+            .map(|setting| format!("{}={}", setting.key, setting.value))
+            .collect();
         if !settings.is_empty() {
             scenario.name = format!("{} ({})", scenario.name, settings.join(", "));
         }
@@ -130,11 +130,6 @@ pub(super) fn points<'a>(
             product(&axes, sweep.map(|(_, node)| node))
         })
         .map_err(|mistake| document.error(mistake))?;
-    let setting = |(keys, value): &(Vec<String>, Node)| Setting {
-        key: keys.join("."),
-        value: value.value.written(),
-        number: number(&value.value),
-    };
     let point_count = steps.len();
     let scenario = move |step: &Step| {
         let mut at_point = document.clone();
@@ -146,9 +141,14 @@ pub(super) fn points<'a>(
         scenario.limits = limits::shared(scenario.limits, point_count);
         Ok(scenario)
     };
-    Ok(steps
-        .into_iter()
-        .map(move |step| (step.iter().map(setting).collect(), scenario(&step))))
+    Ok(steps.into_iter().map(move |step| {
+        let settings = step.iter().map(|(keys, value)| Setting {
+            key: keys.join("."),
+            value: value.value.written(),
+            number: number(&value.value),
+        });
+        (settings.collect(), scenario(&step))
+    }))
 }
 
 /// Reads all axes, in the order of the file.
@@ -202,10 +202,10 @@ fn zipped(table: &Node) -> Read<Axis> {
     }
     (0..count)
         .map(|index| {
-            let value = |(keys, values): &(Vec<String>, &Node)| {
-                Ok((keys.clone(), list(values)?[index].clone()))
-            };
-            lists.iter().map(value).collect()
+            lists
+                .iter()
+                .map(|(keys, values)| Ok((keys.clone(), list(values)?[index].clone())))
+                .collect()
         })
         .collect()
 }
@@ -259,8 +259,9 @@ fn product(axes: &[Axis], sweep: Option<&Node>) -> Result<Vec<Step>, Mistake> {
         points = points
             .into_iter()
             .flat_map(|point| {
-                let extend = move |step: &Step| [&point[..], step].concat();
-                axis.iter().map(extend).collect::<Vec<_>>()
+                axis.iter()
+                    .map(|step| [&point[..], step].concat())
+                    .collect::<Vec<_>>()
             })
             .collect();
     }

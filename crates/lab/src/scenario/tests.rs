@@ -290,13 +290,14 @@ fn built_in_scenarios_use_built_in_files() {
 #[test]
 fn traces_load_beside_the_scenario_with_errors() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("base.toml");
-    let with = |rate: &str| {
+    fn with(rate: &str, file: &std::path::Path) -> Result<Scenario, String> {
         let text = BASE.replace("rate = \"3 Mbit/s\"", rate);
         Scenario::parse(&file.display().to_string(), &text, &[]).map_err(|error| error.to_string())
-    };
+    }
+
+    let file = folder.path().join("base.toml");
     std::fs::write(folder.path().join("good.trace"), "0\n4\n4\n").unwrap();
-    let scenario = with("trace = \"good.trace\"").unwrap();
+    let scenario = with("trace = \"good.trace\"", &file).unwrap();
     let up = scenario.links.iter().find(|link| link.name == "up");
     assert_eq!(up.unwrap().config.trace, Trace::new(&[0, 4, 4]).ok());
     for (trace, message) in [
@@ -308,7 +309,7 @@ fn traces_load_beside_the_scenario_with_errors() {
         ("frame,200 kbit/s\n", "the file's format is frame sizes"),
     ] {
         std::fs::write(folder.path().join("bad.trace"), trace).unwrap();
-        let error = with("trace = \"bad.trace\"").unwrap_err();
+        let error = with("trace = \"bad.trace\"", &file).unwrap_err();
         assert!(error.starts_with(&format!("{}:6: links.up.trace: ", file.display())));
         assert!(
             error.contains("bad.trace: ") && error.contains(message),
@@ -325,7 +326,7 @@ fn traces_load_beside_the_scenario_with_errors() {
             ":6: links.up.trace: a link has",
         ),
     ] {
-        let error = with(keys).unwrap_err();
+        let error = with(keys, &file).unwrap_err();
         assert!(error.contains(message), "{error}");
     }
 }
@@ -398,12 +399,10 @@ const MISTAKES: &str = include_str!("mistakes.txt");
 fn a_mistake_names_file_line_key_and_the_known_choices() {
     for line in MISTAKES.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = line.split(" | ").map(|column| column.replace("\\n", "\n"));
-        let mut column = || {
-            columns
-                .next()
-                .unwrap_or_else(|| panic!("too few columns: {line}"))
+        let (Some(old), Some(new), Some(place)) = (columns.next(), columns.next(), columns.next())
+        else {
+            panic!("too few columns: {line}");
         };
-        let (old, new, place) = (column(), column(), column());
         assert!(BASE.contains(&old), "{old} is not in the base");
         let error = parse(&BASE.replacen(&old, &new, 1)).expect_err(line);
         let start = format!("folder/base.toml{place} ");

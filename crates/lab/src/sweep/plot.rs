@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Column, PointReport, SettingReport, SweepReport, columns, heading, keys, unit, value};
+use super::{PointReport, SettingReport, SweepReport, columns, heading, keys, unit, value};
 use crate::chart::{Line, Lines};
 use crate::metrics::Unit;
 use crate::plot::{PlotError, draw};
@@ -21,10 +21,11 @@ const MAX_PANELS: usize = 48;
 /// [`PlotError::Empty`] if no key is numeric or nothing was measured, [`PlotError::Crowded`],
 /// [`PlotError::Write`].
 pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
-    let empty = || PlotError::Empty {
-        path: path.to_owned(),
+    let Some(axis) = numeric_axis(report) else {
+        return Err(PlotError::Empty {
+            path: path.to_owned(),
+        });
     };
-    let axis = numeric_axis(report).ok_or_else(empty)?;
     let label = match axis.unit {
         "" => axis.key.to_owned(),
         unit => format!("{}, {unit}", axis.key),
@@ -43,43 +44,44 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
             keys: of_panels.join(", "),
         });
     }
-    let panel = |column: &Column, facet: &[&str]| {
-        let mut lines: Vec<(String, Vec<(f64, Spread)>)> = Vec::new();
-        let points = report.points.iter();
-        for point in points.filter(|point| values(point, &of_panels) == facet) {
-            let x = setting(point, axis.key)?.number?.0;
-            let Some(spread) = value(&point.report, column) else {
-                continue;
-            };
-            let label = values(point, &of_lines).join(", ");
-            match lines.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, points)) => points.push((x, spread)),
-                None => lines.push((label, vec![(x, spread)])),
-            }
-        }
-        let scale = scale(unit(column));
-        let title = match facet {
-            [] => heading(column),
-            facet => format!("{}: {}", heading(column), facet.join(", ")),
-        };
-        Some(Lines {
-            title,
-            x: label.clone(),
-            lines: lines
-                .into_iter()
-                .map(|(label, points)| line(label, points, scale))
-                .collect(),
-            ..Lines::default()
-        })
-    };
     let pairs = columns
         .iter()
-        .flat_map(|column| facets.iter().map(move |facet| (column, facet)));
+        .flat_map(|column| facets.iter().map(move |facet| (column, &facet[..])));
     let panels: Vec<Lines> = pairs
-        .filter_map(|(column, facet)| panel(column, facet))
+        .filter_map(|(column, facet)| {
+            let mut lines: Vec<(String, Vec<(f64, Spread)>)> = Vec::new();
+            let points = report.points.iter();
+            for point in points.filter(|point| values(point, &of_panels) == facet) {
+                let x = setting(point, axis.key)?.number?.0;
+                let Some(spread) = value(&point.report, column) else {
+                    continue;
+                };
+                let label = values(point, &of_lines).join(", ");
+                match lines.iter_mut().find(|(known, _)| *known == label) {
+                    Some((_, points)) => points.push((x, spread)),
+                    None => lines.push((label, vec![(x, spread)])),
+                }
+            }
+            let scale = scale(unit(column));
+            let title = match facet {
+                [] => heading(column),
+                facet => format!("{}: {}", heading(column), facet.join(", ")),
+            };
+            Some(Lines {
+                title,
+                x: label.clone(),
+                lines: lines
+                    .into_iter()
+                    .map(|(label, points)| line(label, points, scale))
+                    .collect(),
+                ..Lines::default()
+            })
+        })
         .collect();
     if panels.is_empty() {
-        return Err(empty());
+        return Err(PlotError::Empty {
+            path: path.to_owned(),
+        });
     }
     draw(path, panels)
 }
@@ -138,15 +140,14 @@ fn setting<'a>(point: &'a PointReport, key: &str) -> Option<&'a SettingReport> {
 /// Whether points at one place of the axis differ in a key. A key that changes only with the axis
 /// does not distinguish lines.
 fn is_ambiguous(report: &SweepReport, axis: &str, key: &str) -> bool {
-    let value = |point, key| setting(point, key).map(|setting| &setting.value);
     let places: Vec<_> = report
         .points
         .iter()
-        .map(|point| (value(point, axis), value(point, key)))
+        .map(|point| [axis, key].map(|key| setting(point, key).map(|setting| &setting.value)))
         .collect();
-    places.iter().enumerate().any(|(index, (x, own))| {
+    places.iter().enumerate().any(|(index, [x, own])| {
         let mut before = places[..index].iter();
-        before.any(|(other_x, other)| other_x == x && other != own)
+        before.any(|[other_x, other]| other_x == x && other != own)
     })
 }
 

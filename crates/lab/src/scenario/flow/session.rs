@@ -137,19 +137,11 @@ pub(super) fn config(
     loss_detections: &[(&str, LossDetection)],
 ) -> Read<Config> {
     let usual = Config::new(default_controller(), default_scheduler());
-    let controller = |node: &Node| {
-        let found = algorithms.controller(text(node)?);
-        found.map_err(|error| node.mistake(error))
-    };
-    let scheduler = |node: &Node| {
-        let found = algorithms.scheduler(text(node)?);
-        found.map_err(|error| node.mistake(error))
-    };
-    let loss_detection = |node| choice(node, "loss detection", loss_detections);
-    let padding = |node| choice(node, "padding", &PADDINGS);
     let laboratory = Laboratory {
         fixed_rate: table.or("fixed-rate", usual.laboratory.fixed_rate, positive_rate)?,
-        loss_detection: Some(table.or("loss-detection", loss_detections[0].1, loss_detection)?),
+        loss_detection: Some(table.or("loss-detection", loss_detections[0].1, |node| {
+            choice(node, "loss detection", loss_detections)
+        })?),
         padding_bytes: table.optional("padding-packet", |node| {
             bytes(node, 64..=9_000).map(|b| b as u16)
         })?,
@@ -160,8 +152,14 @@ pub(super) fn config(
     };
     Ok(Config {
         laboratory,
-        controller: table.or("controller", usual.controller, controller)?,
-        scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
+        controller: table.or("controller", usual.controller, |node| {
+            let found = algorithms.controller(text(node)?);
+            found.map_err(|error| node.mistake(error))
+        })?,
+        scheduler: table.or("scheduler", usual.scheduler, |node| {
+            let found = algorithms.scheduler(text(node)?);
+            found.map_err(|error| node.mistake(error))
+        })?,
         min_rate: table.or("min-rate", usual.min_rate, positive_rate)?,
         initial_rate: table.or("initial-rate", usual.initial_rate, positive_rate)?,
         max_rate: table.optional("max-rate", positive_rate)?,
@@ -172,7 +170,9 @@ pub(super) fn config(
         )?,
         is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
         // The results of the page are of this policy.
-        padding: table.or("padding", PaddingPolicy::WhileProbing, padding)?,
+        padding: table.or("padding", PaddingPolicy::WhileProbing, |node| {
+            choice(node, "padding", &PADDINGS)
+        })?,
         padding_bytes_per_minute: table
             .optional("padding-limit", |node| bytes(node, 0..=1_000_000_000))?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {

@@ -190,8 +190,9 @@ pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
     let table = Table::of(
         node,
         keys_of(name).ok_or_else(|| {
-            let name = name.to_owned();
-            kind.mistake(SourceConfigError::UnknownName { name })
+            kind.mistake(SourceConfigError::UnknownName {
+                name: name.to_owned(),
+            })
         })?,
     )?;
     let mut source = usual(name, &table, files)?;
@@ -214,18 +215,20 @@ enum Frames {
 fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
     table.required("file", |node| {
         let (path, text) = files.read(node)?;
-        let failed = |error: &dyn std::fmt::Display| node.mistake(format!("{path}: {error}"));
         let heading = text.lines().find(|line| !line.starts_with('#'));
         if name == "trace" && heading.is_some_and(|line| line.trim() == frame_trace::HEADING) {
-            let film = FrameTrace::parse(&text).map_err(|error| failed(&error))?;
+            let film = FrameTrace::parse(&text)
+                .map_err(|error| node.mistake(format!("{path}: {error}")))?;
             return Ok(Frames::Film(Arc::new(film)));
         }
         let wanted = match name {
             "trace" => &[TraceFormat::FrameSizes, TraceFormat::Film][..],
             _ => &[TraceFormat::FrameSizes],
         };
-        let ladder = FrameLadder::parse(&text)
-            .map_err(|error| failed(&trace_format::mistake(&error, wanted, &text)))?;
+        let ladder = FrameLadder::parse(&text).map_err(|error| {
+            let mistake = trace_format::mistake(&error, wanted, &text);
+            node.mistake(format!("{path}: {mistake}"))
+        })?;
         Ok(Frames::Ladder(Arc::new(ladder)))
     })
 }
@@ -265,12 +268,13 @@ fn usual(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<SourceConfig> 
     })
 }
 
+fn set_rate(table: &Table<'_>, key: &'static str, value: &mut DataRate) -> Read<()> {
+    *value = table.or(key, *value, positive_rate)?;
+    Ok(())
+}
+
 /// Changes those settings of a source that its table has.
 fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
-    let set_rate = |key, value: &mut DataRate| {
-        *value = table.or(key, *value, positive_rate)?;
-        Ok(())
-    };
     let fps = table.optional("fps", |node| integer(node, 1..=1_000_u32))?;
     match source {
         SourceConfig::Ideal {
@@ -303,8 +307,8 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             ..
         } => {
             *frames_per_second = fps.unwrap_or(*frames_per_second);
-            set_rate("min", min_rate)?;
-            set_rate("max", max_rate)?;
+            set_rate(table, "min", min_rate)?;
+            set_rate(table, "max", max_rate)?;
         }
         SourceConfig::Stored {
             min_rate, max_rate, ..
@@ -312,15 +316,15 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             if let Some(node) = table.node("fps") {
                 return Err(node.mistake("the file has the frames' times"));
             }
-            set_rate("min", min_rate)?;
-            set_rate("max", max_rate)?;
+            set_rate(table, "min", min_rate)?;
+            set_rate(table, "max", max_rate)?;
         }
         SourceConfig::Cbr {
             frames_per_second,
             rate,
         } => {
             *frames_per_second = fps.unwrap_or(*frames_per_second);
-            set_rate("rate", rate)?;
+            set_rate(table, "rate", rate)?;
         }
         SourceConfig::Audio { .. } => {}
         SourceConfig::Packets {
@@ -329,10 +333,10 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             max_rate,
         } => {
             *packet_bytes = table.or("size", *packet_bytes, packet_size)?;
-            set_rate("rate", max_rate)?;
+            set_rate(table, "rate", max_rate)?;
             *min_rate = *max_rate;
-            set_rate("min", min_rate)?;
-            set_rate("max", max_rate)?;
+            set_rate(table, "min", min_rate)?;
+            set_rate(table, "max", max_rate)?;
         }
     }
     set_own(source, table)
@@ -455,8 +459,9 @@ fn ratio(node: &Node) -> Read<[f64; 3]> {
         .split(':')
         .map(|part| part.trim().parse().ok())
         .collect();
-    let parts = parts.and_then(|parts| <[f64; 3]>::try_from(parts).ok());
-    parts.ok_or_else(|| node.mistake("expected three numbers, as 6:2:1"))
+    parts
+        .and_then(|parts| <[f64; 3]>::try_from(parts).ok())
+        .ok_or_else(|| node.mistake("expected three numbers, as 6:2:1"))
 }
 
 fn frames_in(span: Duration, frames_per_second: u32) -> u32 {
