@@ -116,22 +116,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.rivals.rivals {
         return run_rivals(arguments);
     }
-    let is_wanted = |row: &&Row| {
-        arguments.rows.is_empty()
-            || arguments
-                .rows
-                .iter()
-                .any(|name| row.name.starts_with(name.as_str()))
-    };
     for name in &arguments.rows {
-        let known = || ROWS.iter().map(|row| row.name);
-        if !known().any(|known| known.starts_with(name.as_str())) {
-            bail!("--row {name}: known are {}", known_names(name, known()));
+        let known = ROWS.iter().map(|row| row.name);
+        if !known.clone().any(|known| known.starts_with(name.as_str())) {
+            bail!("--row {name}: known are {}", known_names(name, known));
         }
     }
     let rows: Vec<(&Row, lab::Scenario)> = ROWS
         .iter()
-        .filter(is_wanted)
+        .filter(|row| {
+            let mut names = arguments.rows.iter();
+            arguments.rows.is_empty() || names.any(|name| row.name.starts_with(name.as_str()))
+        })
         .map(|row| {
             let mut settings = arguments.settings.clone();
             if arguments.quick {
@@ -176,7 +172,7 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
         .iter()
         .map(|(row, scenario)| {
             let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
-            let figures = report.runs.iter().map(|run| {
+            let of_runs = report.runs.iter().map(|run| {
                 let flow = &run.statistics.total;
                 let delivered = if table::counts_decodable(scenario) {
                     flow.frames.decodable_on_time_ratio
@@ -189,9 +185,12 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
                     overhead: flow.overhead_ratio?,
                 })
             });
-            let figures: Option<Vec<Figures>> = figures.collect();
-            let figures = figures.context("a row sent nothing")?;
-            Ok(Judged::new(row, scenario, figures))
+            let figures: Option<Vec<Figures>> = of_runs.collect();
+            Ok(Judged::new(
+                row,
+                scenario,
+                figures.context("a row sent nothing")?,
+            ))
         })
         .collect::<anyhow::Result<_>>()?;
     progress.finish();

@@ -178,14 +178,15 @@ fn violations(networks: &[Figures]) -> String {
         .iter()
         .take(LISTED)
         .map(|(shortfall, name, figures)| {
-            let percent = figures.percent.iter();
-            let percent: Vec<String> = percent
+            let shares: Vec<String> = figures
+                .percent
+                .iter()
                 .map(|(variant, percent)| format!("{} {percent:.1}", variant.name()))
                 .collect();
             format!(
                 "{shortfall:>6.2}  network {:>5}  {name:<14} {}\n",
                 figures.number,
-                percent.join("  ")
+                shares.join("  ")
             )
         })
         .collect();

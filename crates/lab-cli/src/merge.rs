@@ -111,19 +111,21 @@ fn missing<'a>(found: impl Iterator<Item = &'a Shard>) -> Option<String> {
     if next <= count {
         gaps.push((next, count));
     }
-    let text = |(from, to): &(u64, u64)| {
-        if from == to {
-            from.to_string()
-        } else {
-            format!("{from}-{to}")
-        }
-    };
     let (is, what) = match gaps[..] {
         [] => return None,
         [(from, to)] if from == to => ("is", "shard"),
         _ => ("are", "shards"),
     };
-    let gaps: Vec<String> = gaps.iter().map(text).collect();
+    let gaps: Vec<String> = gaps
+        .iter()
+        .map(|(from, to)| {
+            if from == to {
+                from.to_string()
+            } else {
+                format!("{from}-{to}")
+            }
+        })
+        .collect();
     Some(format!(
         "{what} {} of {count} {is} missing",
         gaps.join(", ")
@@ -214,10 +216,10 @@ mod tests {
 
     #[test]
     fn missing_shards_are_named_in_ranges() {
-        let named = |found: &[&str]| {
+        fn named(found: &[&str]) -> Option<String> {
             let found: Vec<Shard> = found.iter().map(|text| text.parse().unwrap()).collect();
             missing(found.iter())
-        };
+        }
         let expected = "shards 1, 3-6, 8-9 of 9 are missing";
         assert_eq!(named(&["2/9", "7/9"]).as_deref(), Some(expected));
         assert_eq!(named(&["1/2"]).as_deref(), Some("shard 2 of 2 is missing"));

@@ -144,8 +144,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Returns the root of the checkout that contains `folder`.
 fn checkout(folder: &Path) -> anyhow::Result<PathBuf> {
-    let is_checkout = |root: &&Path| root.join(SCHEDULER.registry).is_file();
-    let root = folder.ancestors().find(is_checkout).with_context(|| {
+    let mut parents = folder.ancestors();
+    let found = parents.find(|root| root.join(SCHEDULER.registry).is_file());
+    let root = found.with_context(|| {
         let (folder, registry) = (folder.display(), SCHEDULER.registry);
         format!("{folder} is not in a checkout of Anabranch: none of its parents has {registry}")
     })?;
@@ -300,9 +301,11 @@ mod tests {
                 names.is_sorted() && names.contains(&"least-loss-2"),
                 "{names:?}"
             );
-            let modules = read(&root, kind.modules);
-            let modules = modules.lines().filter_map(|line| line.strip_prefix("mod "));
-            let modules: Vec<_> = modules.collect();
+            let text = read(&root, kind.modules);
+            let modules: Vec<_> = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("mod "))
+                .collect();
             assert!(
                 modules.is_sorted() && modules.contains(&"least_loss_2;"),
                 "{modules:?}"

@@ -151,14 +151,14 @@ fn warn_of_impossible_points(swept: &Swept) {
 
 /// Returns the simulated time of some runs.
 fn simulated(swept: &Swept, header: &RowsHeader, runs: &[u64]) -> Duration {
-    let duration = |run: &u64| {
+    let mut sum = Duration::ZERO;
+    for run in runs {
         let (point, _) = header.point_and_seed(*run);
-        let scenario = swept.points[point as usize].scenario.as_ref();
-        scenario.map_or(Duration::ZERO, |scenario| scenario.duration)
-    };
-    runs.iter()
-        .map(duration)
-        .fold(Duration::ZERO, |sum, duration| sum + duration)
+        if let Ok(scenario) = &swept.points[point as usize].scenario {
+            sum += scenario.duration;
+        }
+    }
+    sum
 }
 
 /// Counts the rows of a file that exists already.
@@ -166,14 +166,12 @@ fn simulated(swept: &Swept, header: &RowsHeader, runs: &[u64]) -> Duration {
 /// # Errors
 /// It is not the whole file of this header.
 fn checked(output: &Path, header: &RowsHeader) -> anyhow::Result<Counts> {
-    let another = || {
-        format!(
-            "{} exists: remove it, or choose another --output",
-            output.display()
-        )
-    };
-    let mut reader = RowReader::open(output).with_context(another)?;
-    let found = reader.header().with_context(another)?;
+    let remedy = format!(
+        "{} exists: remove it, or choose another --output",
+        output.display()
+    );
+    let mut reader = RowReader::open(output).context(remedy.clone())?;
+    let found = reader.header().context(remedy)?;
     if let Some(difference) = found.difference(header) {
         bail!(
             "{} is of {difference}; remove it, or choose another --output",

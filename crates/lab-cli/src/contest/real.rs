@@ -39,12 +39,13 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     config.transport = media.config.clone();
     let (receiver, receptions) = Receiver::start(config)?;
     let relay = relay(scenario, receiver.local_addr(), &clock, seed)?;
-    let path = |index| ClientPath {
-        via: Via::Address(loopback()),
-        remote: relay.listen_addr(index).into(),
-        options: PathOptions::default(),
-    };
-    let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
+    let paths = (0..scenario.flows[0].paths.len())
+        .map(|index| ClientPath {
+            via: Via::Address(loopback()),
+            remote: relay.listen_addr(index).into(),
+            options: PathOptions::default(),
+        })
+        .collect();
     let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     config.transport = media.config.clone();
@@ -67,19 +68,20 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
         bail!("a thread panicked");
     };
     let (complete, decodable) = delivered.context("no session")?;
-    let share = |count: u64| count as f64 / sent.count.max(1) as f64;
+    let delivered = if counts_decodable(scenario) {
+        decodable
+    } else {
+        complete
+    };
+    let frame_count = sent.count.max(1) as f64;
     let ends = [&at_sender, &at_receiver];
     let paths = ends.into_iter().flat_map(|end| &end.paths);
     let wire_bytes: u64 = paths
         .map(|path| path.counters.sent_bytes + path.counters.control_bytes)
         .sum();
     Ok(Figures {
-        delivered: share(if counts_decodable(scenario) {
-            decodable
-        } else {
-            complete
-        }),
-        decodable: share(decodable),
+        delivered: delivered as f64 / frame_count,
+        decodable: decodable as f64 / frame_count,
         overhead: wire_bytes as f64 / sent.bytes.max(1) as f64 - 1.0,
     })
 }
@@ -153,9 +155,9 @@ fn take(received: &Events, clock: &Clock, deadline: Duration) -> (u64, u64) {
         match received.recv_timeout(PATIENCE) {
             Ok(Event::FrameReceived(frame)) => {
                 let is_decodable = decodability.on_frame(frame.importance, true);
-                let is_in_time = |at: Instant| at.saturating_since(frame.captured_at) <= deadline;
-                complete += u64::from(is_in_time(frame.completed_at));
-                decodable += u64::from(is_decodable && is_in_time(clock.now()));
+                let due_at = frame.captured_at + deadline;
+                complete += u64::from(frame.completed_at <= due_at);
+                decodable += u64::from(is_decodable && clock.now() <= due_at);
             }
             Ok(Event::FrameDropped { .. }) => decodability.on_unknown_loss(),
             Ok(Event::Ended(_)) | Err(_) => return (complete, decodable),

@@ -119,24 +119,26 @@ pub(super) fn run(wanted: &Wanted<'_>) -> anyhow::Result<()> {
 fn selected(names: &[String]) -> anyhow::Result<Vec<Row>> {
     let rows = rows::all()?;
     for name in names {
-        let known = || rows.iter().map(|row| row.name);
-        if !known().any(|known| known.starts_with(name.as_str())) {
-            bail!("--row {name}: known are {}", known_names(name, known()));
+        let known = rows.iter().map(|row| row.name);
+        if !known.clone().any(|known| known.starts_with(name.as_str())) {
+            bail!("--row {name}: known are {}", known_names(name, known));
         }
     }
     Ok(rows
         .into_iter()
         .filter(|row| {
-            let starts = |name: &String| row.name.starts_with(name.as_str());
-            names.is_empty() || names.iter().any(starts)
+            let mut wanted = names.iter();
+            names.is_empty() || wanted.any(|name| row.name.starts_with(name.as_str()))
         })
         .collect())
 }
 
 /// Makes keys and lists of addresses in a folder.
 fn equipment(program: PathBuf, folder: &Path) -> anyhow::Result<Equipment> {
-    let key = |name: &str| anabranch::make_key(&program, folder, name);
-    let keys = [key("sender")?, key("receiver")?];
+    let keys = [
+        anabranch::make_key(&program, folder, "sender")?,
+        anabranch::make_key(&program, folder, "receiver")?,
+    ];
     for path_count in 1..=2 {
         let path = transport::address_file(folder, path_count);
         fs::write(&path, transport::addresses(path_count))
@@ -162,10 +164,11 @@ struct Task {
 /// a machine's busy time concerns all of them.
 fn plan(rows: &[Row], wanted: &Wanted<'_>) -> (Vec<Task>, Vec<Skipped>) {
     let (mut tasks, mut skipped) = (Vec::new(), Vec::new());
-    let is_wanted = |transport: &&Transport| {
-        wanted.transports.is_empty() || wanted.transports.contains(transport)
-    };
-    let transports: Vec<Transport> = TRANSPORTS.iter().filter(is_wanted).copied().collect();
+    let transports: Vec<Transport> = TRANSPORTS
+        .iter()
+        .filter(|transport| wanted.transports.is_empty() || wanted.transports.contains(transport))
+        .copied()
+        .collect();
     for (row_index, row) in rows.iter().enumerate() {
         let mut able = Vec::new();
         for &transport in &transports {
@@ -243,11 +246,12 @@ fn progress(run: &Run, rows: &[Row], done: usize, of: usize) -> String {
         Ok(outcome) => {
             let decodable = outcome.figures.decodable * 100.0;
             let overhead = (outcome.overhead_there + outcome.overhead_back) * 100.0;
-            let reason = outcome.not_judged.as_ref();
-            let reason = reason
+            let note = outcome
+                .not_judged
+                .as_ref()
                 .map(|reason| format!("; not judged: {reason}"))
                 .unwrap_or_default();
-            format!("{decodable:.2} % decodable, overhead {overhead:.1} %{reason}")
+            format!("{decodable:.2} % decodable, overhead {overhead:.1} %{note}")
         }
     };
     format!("{done} of {of}: row {row}, {name}, seed {seed}: {result}")
@@ -255,15 +259,8 @@ fn progress(run: &Run, rows: &[Row], done: usize, of: usize) -> String {
 
 /// Returns the programs' versions.
 fn versions(equipment: &Equipment) -> Vec<(String, String)> {
-    let mut versions = Vec::new();
-    let mut add = |name: &str, version: Option<String>| {
-        let version = version.unwrap_or_else(|| "says no version".to_owned());
-        versions.push((name.to_owned(), version));
-    };
-    add(
-        "anabranch",
-        transport::version(&equipment.anabranch, "--version"),
-    );
+    let own = transport::version(&equipment.anabranch, "--version");
+    let mut versions = vec![("anabranch", own)];
     for (name, option) in [
         ("srt-live-transmit", "-version"),
         ("srt-test-live", "--version"),
@@ -272,18 +269,22 @@ fn versions(equipment: &Equipment) -> Vec<(String, String)> {
         ("socat", "-V"),
     ] {
         if let Some(program) = anabranch::find(name) {
-            add(name, transport::version(&program, option));
+            versions.push((name, transport::version(&program, option)));
         }
     }
     if !equipment.has_srtla_send {
-        add(
-            "SRTLA's sender",
-            Some("anabranch send, as there is no srtla_send".to_owned()),
-        );
+        let stand_in = "anabranch send, as there is no srtla_send".to_owned();
+        versions.push(("SRTLA's sender", Some(stand_in)));
     }
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
-    add("kernel", kernel.map(|kernel| kernel.trim().to_owned()));
+    versions.push(("kernel", kernel.map(|kernel| kernel.trim().to_owned())));
     versions
+        .into_iter()
+        .map(|(name, version)| {
+            let version = version.unwrap_or_else(|| "says no version".to_owned());
+            (name.to_owned(), version)
+        })
+        .collect()
 }
 
 /// Returns the load of the last minute.

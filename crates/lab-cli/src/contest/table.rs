@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_lab::contest::{BAR_SPAN, Row};
-use anabranch_lab::{Scenario, Spread};
+use anabranch_lab::{Expectation, Scenario, Spread};
 
 /// Metric of a bar that counts decodable frames alone.
 const DECODABLE: &str = "frames-decodable-on-time";
@@ -66,25 +66,17 @@ impl<'a> Judged<'a> {
     /// # Panics
     /// If there are no figures.
     pub(super) fn new(row: &'a Row, scenario: &Scenario, figures: Vec<Figures>) -> Self {
-        let spread = |of: fn(&Figures) -> f64| {
-            let spread = Spread::of(figures.iter().map(of));
-            spread.unwrap_or_else(|| panic!("no run of row {}", row.name))
-        };
-        let bound = |name: &str| {
-            let mut expected = scenario.expectations.iter();
-            expected.find(|expected| expected.metric.name == name)
-        };
+        let least_delivered = bound(scenario, "frames-complete-on-time")
+            .or_else(|| bound(scenario, DECODABLE))
+            .and_then(|expected| expected.min);
         Judged {
             row,
             is_too_short: scenario.duration < BAR_SPAN,
-            delivered: spread(|one| one.delivered),
-            decodable: spread(|one| one.decodable),
-            overhead: spread(|one| one.overhead),
-            least_delivered: bound("frames-complete-on-time")
-                .or_else(|| bound(DECODABLE))
-                .and_then(|expected| expected.min)
-                .unwrap_or(0.0),
-            most_overhead: bound("overhead").and_then(|expected| expected.max),
+            delivered: spread(&figures, |one| one.delivered),
+            decodable: spread(&figures, |one| one.decodable),
+            overhead: spread(&figures, |one| one.overhead),
+            least_delivered: least_delivered.unwrap_or(0.0),
+            most_overhead: bound(scenario, "overhead").and_then(|expected| expected.max),
         }
     }
 
@@ -113,6 +105,20 @@ impl<'a> Judged<'a> {
     }
 }
 
+fn spread(figures: &[Figures], of: fn(&Figures) -> f64) -> Spread {
+    Spread::of(figures.iter().map(of)).expect("a row has a run")
+}
+
+/// Returns the scenario's expectation of a metric.
+fn bound<'a>(scenario: &'a Scenario, metric: &str) -> Option<&'a Expectation> {
+    let mut expected = scenario.expectations.iter();
+    expected.find(|expected| expected.metric.name == metric)
+}
+
+fn pair(delivered: f64, overhead: f64) -> String {
+    format!("{:.3} / {:.2}", delivered * 100.0, overhead * 100.0)
+}
+
 /// Returns the table as text.
 pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
     let world = if is_real {
@@ -126,9 +132,6 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
          {:<3} {:<36} {:>15} {:>15} {:>13} {:>10} {:>11}  {:<12} {:<20} {:<16} {}\n",
         "row", "case", "median", "worst", "bar", "", "decodable", "SRT", "RIST", "SRTLA", "noq"
     );
-    let pair = |delivered: f64, overhead: f64| {
-        format!("{:.3} / {:.2}", delivered * 100.0, overhead * 100.0)
-    };
     for judged in rows {
         let (delivered, overhead) = (judged.delivered, judged.overhead);
         let row = judged.row;

@@ -38,26 +38,21 @@ fn before_attributes(file: &str, at: usize) -> usize {
 pub(super) fn declared(file: &str, module: &str) -> Option<String> {
     // Start of each line, and the module that it declares.
     let mut line_at = 0;
-    let modules: Vec<_> = file
+    let modules: Vec<(usize, usize, &str)> = file
         .split_inclusive('\n')
-        .map(|line| {
+        .filter_map(|line| {
             line_at += line.len();
             let declaration = line.trim().trim_start_matches("pub ");
             let module = declaration
                 .strip_prefix("mod ")
                 .and_then(|rest| rest.strip_suffix(';'));
-            (line_at - line.len(), line_at, module)
+            Some((line_at - line.len(), line_at, module?))
         })
         .collect();
-    let declared = || {
-        modules
-            .iter()
-            .filter_map(|(at, end, name)| Some((*at, *end, (*name)?)))
-    };
-    let (_, last_end, _) = declared().next_back()?;
-    let module_at = match declared().find(|(_, _, known)| *known > module) {
-        Some((at, ..)) => before_attributes(file, at),
-        None => last_end,
+    let (_, last_end, _) = modules.last()?;
+    let module_at = match modules.iter().find(|(_, _, known)| *known > module) {
+        Some((at, ..)) => before_attributes(file, *at),
+        None => *last_end,
     };
     let mut declared = file.to_owned();
     declared.insert_str(module_at, &format!("mod {module};\n"));

@@ -62,7 +62,7 @@ pub(super) struct Comparison {
 impl Comparison {
     /// Compares the goodput of each flow in each run.
     pub(super) fn new(plan: &Plan, simulated: &[Vec<f64>], real: &[RealRun]) -> Comparison {
-        let exact = || real.iter().filter(|run| run.is_exact());
+        let exact = real.iter().filter(|run| run.is_exact());
         let mut rows = Vec::new();
         for (index, connection) in plan.connections.iter().enumerate() {
             let simulated = Spread::of(simulated.iter().map(|run| run[index]));
@@ -72,7 +72,7 @@ impl Comparison {
             rows.push(Row {
                 name: connection.name.clone(),
                 simulated,
-                real: Spread::of(exact().map(|run| run.goodputs[index])),
+                real: Spread::of(exact.clone().map(|run| run.goodputs[index])),
             });
         }
         Comparison {

@@ -28,8 +28,11 @@ impl Staged {
         name.push(ENDING);
         let temporary = PathBuf::from(name);
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
         let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
             .open(&temporary)
             .with_context(|| format!("cannot write {}", temporary.display()))?;
         // Networks' file systems may have no locks; then nothing guards against a second program.

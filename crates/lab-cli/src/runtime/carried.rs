@@ -70,20 +70,18 @@ fn links(scenario: &Scenario, flow: &FlowSpec) -> anyhow::Result<Vec<[usize; 2]>
     let mut links = Vec::new();
     for path in &flow.paths {
         let route = &scenario.routes[path.route];
-        let remedy = || {
-            format!(
-                "--runtime gives each path a line with one link each way: change the route {:?}, \
-                 or run without --runtime",
-                route.name
-            )
-        };
-        scenario.only_links(route).with_context(remedy)?;
+        let remedy = format!(
+            "--runtime gives each path a line with one link each way: change the route {:?}, \
+             or run without --runtime",
+            route.name
+        );
+        scenario.only_links(route).with_context(|| remedy.clone())?;
         let of_path = [route.forward[0], route.reverse[0]];
         for link in of_path {
             if let Some(other) = users[link].replace(&route.name) {
                 let name = &scenario.links[link].name;
                 let taken = format!("the link {name:?} is already used by the route {other:?}");
-                return Err(anyhow::anyhow!(taken).context(remedy()));
+                return Err(anyhow::anyhow!(taken).context(remedy));
             }
         }
         links.push(of_path);

@@ -167,12 +167,14 @@ impl<'a> Ends<'a> {
         let closes_at = self.carried.flow.stop.map(|at| self.world_time(at));
         let until = closes_at.map_or(stop, |closes_at| stop.min(closes_at));
         loop {
-            let due_at = self.source.borrow_mut().next_at();
-            let due_at = due_at.map(|at| self.world_time(at).max(self.world.now()));
-            let is_due = |at: &Instant| *at <= until && Some(*at) != closes_at;
-            let Some(due_at) = due_at.filter(is_due) else {
+            let next_at = self.source.borrow_mut().next_at();
+            let Some(next_at) = next_at else {
                 break;
             };
+            let due_at = self.world_time(next_at).max(self.world.now());
+            if due_at > until || Some(due_at) == closes_at {
+                break;
+            }
             self.wait_until(due_at).await;
             self.send();
             self.check_limits()?;

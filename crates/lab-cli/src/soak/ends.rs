@@ -56,8 +56,11 @@ impl<'a> SupervisedProgram<'a> {
         if self.running.is_some() {
             return Ok(());
         }
-        let log = File::options().create(true).append(true).open(&self.log);
-        let log = log.with_context(|| format!("cannot write {}", self.log.display()))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("cannot write {}", self.log.display()))?;
         let config = ProgramConfig {
             words: &self.words,
             log: Some(log),

@@ -71,9 +71,9 @@ impl Batches<'_> {
         for (index, batch) in jobs.chunks(self.beside).enumerate() {
             let names: Vec<String> = batch.iter().map(Job::name).collect();
             let (number, seconds) = (index + 1, self.seconds);
-            let names = names.join(", ");
             print::note(format_args!(
-                "{number} of {batch_count}: {names}, {seconds} s and the stalls"
+                "{number} of {batch_count}: {}, {seconds} s and the stalls",
+                names.join(", ")
             ));
             films.extend(self.play(batch, &film, &stop)?);
         }

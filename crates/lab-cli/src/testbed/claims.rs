@@ -32,22 +32,23 @@ type Test = fn(&Films<'_>) -> Option<Vec<Sentence>>;
 /// Tests, by the claims' names in `anabranch-lab reproduce`.
 const TESTS: &[(&str, Test)] = &[
     ("S1-F4", |films| {
-        let video = |row| films.video("A", row);
-        let is_smooth = |video: &Video| video.underflows < 0.5 && video.discards < 0.5;
-        let (bbr, cubic) = (video("bbr")?, video("cubic")?);
-        Some(vec![
-            (format!("BBR {bbr}"), is_smooth(&bbr)),
-            (format!("CUBIC {cubic}"), is_smooth(&cubic)),
-        ])
+        let mut sentences = Vec::new();
+        for (name, row) in [("BBR", "bbr"), ("CUBIC", "cubic")] {
+            let video = films.video("A", row)?;
+            let is_smooth = video.underflows < 0.5 && video.discards < 0.5;
+            sentences.push((format!("{name} {video}"), is_smooth));
+        }
+        Some(sentences)
     }),
     ("S1-F5cd", |films| {
-        let part = |row: &str| -> Option<Sentence> {
+        let mut sentences = Vec::new();
+        for row in ["bbr", "cubic"] {
             let (wifi, lte) = films.rates("A", row)?;
             let ratio = wifi / lte;
             let is_alike = (1.0 / ALIKE_RATES..=ALIKE_RATES).contains(&ratio);
-            Some((format!("{row}: {wifi:.2} + {lte:.2} Mbit/s"), is_alike))
-        };
-        Some(vec![part("bbr")?, part("cubic")?])
+            sentences.push((format!("{row}: {wifi:.2} + {lte:.2} Mbit/s"), is_alike));
+        }
+        Some(sentences)
     }),
     ("S1-F6", |films| {
         let (bbr, cubic) = (films.video("B", "bbr")?, films.video("B", "cubic")?);
@@ -146,17 +147,17 @@ pub(super) fn judged(paper: Testbed, films: &[Film]) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in claims {
         let test = TESTS.iter().find(|(id, _)| *id == claim.id);
-        let of = |world| {
+        let [kernel, simulator] = [World::Kernel, World::Simulator].map(|world| {
             let Some((_, test)) = test else {
                 return "not measured by films".to_owned();
             };
             test(&Films { films, world }).map_or_else(|| "not run".to_owned(), verdict)
-        };
+        });
         judged.push(Judged {
             id: claim.id,
             text: claim.claim,
-            kernel: of(World::Kernel),
-            simulator: of(World::Simulator),
+            kernel,
+            simulator,
         });
     }
     judged
@@ -249,12 +250,12 @@ impl Films<'_> {
 
     /// Returns the rates of both paths in Mbit/s.
     fn rates(&self, network: &str, row: &str) -> Option<(f64, f64)> {
-        let of_path = |index: usize| {
+        let [wifi, lte] = [0, 1].map(|index| {
             self.mean(network, row, |film| {
                 film.path_megabits.get(index).copied().unwrap_or_default()
             })
-        };
-        Some((of_path(0)?, of_path(1)?))
+        });
+        wifi.zip(lte)
     }
 
     fn resent(&self, network: &str, row: &str) -> Option<f64> {

@@ -207,9 +207,9 @@ fn web_server(
     );
     let file = setting.folder.join("nginx.conf");
     fs::write(&file, text)?;
-    let file = file.display().to_string();
+    let configuration = file.display().to_string();
     let mut words = wrapper.to_vec();
-    words.extend(["nginx", "-c", &file]);
+    words.extend(["nginx", "-c", &configuration]);
     let log = setting.folder.join("nginx-output");
     Program::start(Some(&network.far), &words, limit, &log)
 }

@@ -54,11 +54,11 @@ impl Program {
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
             .stdout(output);
-        let child = match namespace {
+        let spawned = match namespace {
             Some(namespace) => namespace.run(|| command.spawn()),
             None => command.spawn(),
         };
-        let child = child.context("cannot run `setsid`: install util-linux")?;
+        let child = spawned.context("cannot run `setsid`: install util-linux")?;
         Ok(Program { child })
     }
 

@@ -38,8 +38,9 @@ pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
     }
     let entries = "frame=pkt_dts_time,pts_time,pkt_size,key_frame,pict_type";
     let listed = ffprobe(path, entries)?.unwrap_or_default();
-    let has_sizes = |frames: &Vec<TracedFrame>| frames.iter().all(|frame| frame.bytes > 0);
-    if let Some(frames) = parse(&listed).filter(has_sizes) {
+    if let Some(frames) = parse(&listed)
+        && frames.iter().all(|frame| frame.bytes > 0)
+    {
         return Ok(Some(frames));
     }
     // Some decoders do not report a picture's size (dav1d, for AV1). Packets have sizes, but no
@@ -91,10 +92,10 @@ fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
     let mut frames = Vec::new();
     let mut last = 0.0_f64;
     for line in lines {
-        let seconds = |key| value(line, key).and_then(|text| text.parse::<f64>().ok());
         // A frame without a time is due with the one before it.
-        let decoded = seconds("pkt_dts_time").or(seconds("dts_time"));
-        let at = decoded.or(seconds("pts_time")).unwrap_or(last);
+        let mut times = ["pkt_dts_time", "dts_time", "pts_time"].into_iter();
+        let written_at = times.find_map(|key| value(line, key)?.parse::<f64>().ok());
+        let at = written_at.unwrap_or(last);
         last = last.max(at);
         let is_key_packet = value(line, "flags").is_some_and(|flags| flags.starts_with('K'));
         let is_key = is_key_packet || value(line, "key_frame") == Some("1");

@@ -131,8 +131,8 @@ fn seven_shards_in_any_order_are_the_whole() {
         "{notes}"
     );
     let whole = study.bytes("whole.jsonl");
-    let parts = study.shards(7);
-    let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let files = study.shards(7);
+    let mut parts: Vec<&str> = files.iter().map(String::as_str).collect();
     assert!(study.merge(&parts, "ascending.jsonl") == whole);
     parts.reverse();
     parts.swap(1, 4);
@@ -146,8 +146,8 @@ fn seven_shards_in_any_order_are_the_whole() {
     for part in 2..=7 {
         fs::remove_file(study.path(&format!("part-{part}.jsonl"))).unwrap();
     }
-    let parts = study.shards(25);
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let files = study.shards(25);
+    let parts: Vec<&str> = files.iter().map(String::as_str).collect();
     assert!(study.merge(&parts, "many.jsonl") == whole);
 }
 
@@ -318,26 +318,24 @@ fn an_output_that_exists_is_kept_if_it_is_complete_and_else_refused() {
 fn parts_of_several_sweeps_are_refused_by_name() {
     let study = Study::new(GRID);
     let parts = study.shards(7);
-    let others = |name: &str, options: &[&str], reason: &str| {
+    let changed = ["--seeds", "5", "--set", "links.up.rate=2 Mbit/s"];
+    let longer = ["--seeds", "5", "--set", "sweep.links.up.loss=[0.01, 0.1]"];
+    let of_grid = "is of scenario \"grid\" with hash";
+    for (name, options, reason) in [
+        (
+            "seeds.jsonl",
+            &["--seeds", "6"][..],
+            "seeds 1 to 6, not seeds 1 to 5",
+        ),
+        ("scenario.jsonl", &changed, of_grid),
+        ("points.jsonl", &longer, of_grid),
+    ] {
         study.run(&[&["--shard", "3/7"], options].concat(), name);
         let mut mixed = parts.clone();
         mixed[2] = name.to_owned();
         let notes = study.unmerged(&mixed);
         assert!(notes.contains(reason) && notes.contains(name), "{notes}");
-    };
-    others(
-        "seeds.jsonl",
-        &["--seeds", "6"],
-        "seeds 1 to 6, not seeds 1 to 5",
-    );
-    let changed = ["--seeds", "5", "--set", "links.up.rate=2 Mbit/s"];
-    others(
-        "scenario.jsonl",
-        &changed,
-        "is of scenario \"grid\" with hash",
-    );
-    let longer = ["--seeds", "5", "--set", "sweep.links.up.loss=[0.01, 0.1]"];
-    others("points.jsonl", &longer, "is of scenario \"grid\" with hash");
+    }
 
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     let other = study

@@ -251,13 +251,15 @@ impl Row {
     /// Returns the MTU of all interfaces: the largest that a link carries, as a host has that knows
     /// its links. A black hole is beyond a host's interface.
     pub(super) fn interface_mtus(&self) -> Vec<u32> {
-        let of_link = |route: &EmulatedRoute| match self.event {
-            Event::BlackHole => None,
-            Event::None | Event::ReceiverRestart(_) => route.forward.mtu,
-        };
-        let routes = self.routes.iter();
-        routes
-            .map(|route| of_link(route).unwrap_or(crate::over_link::links::MTU))
+        self.routes
+            .iter()
+            .map(|route| {
+                let of_link = match self.event {
+                    Event::BlackHole => None,
+                    Event::None | Event::ReceiverRestart(_) => route.forward.mtu,
+                };
+                of_link.unwrap_or(crate::over_link::links::MTU)
+            })
             .collect()
     }
 

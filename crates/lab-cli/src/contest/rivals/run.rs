@@ -105,12 +105,13 @@ pub(super) fn run(
     let processor_time = programs.processor_time();
     let received = sink.stop();
     programs.stop();
-    let share = |index: usize| (wire[index] - wire_before[index]) as f64 / sent.bytes() as f64;
+    let [there, back] =
+        [0, 1].map(|index| (wire[index] - wire_before[index]) as f64 / sent.bytes() as f64);
     let gigabits = sent.bytes() as f64 * 8.0 / 1e9;
     Ok(Outcome {
         figures: received.figures(&sent, row.budget),
-        overhead_there: share(0) - 1.0,
-        overhead_back: share(1),
+        overhead_there: there - 1.0,
+        overhead_back: back,
         seconds_per_gigabit: processor_time.map(|time| time.as_secs_f64() / gigabits),
         wrong_bytes: received.wrong_bytes,
         not_judged: not_judged(&links, &sent),
@@ -166,8 +167,11 @@ impl<'a> Programs<'a> {
     }
 
     fn launch(&self, end: End, words: &[std::ffi::OsString]) -> anyhow::Result<Program> {
-        let log = File::options().create(true).append(true).open(&self.log);
-        let log = log.with_context(|| format!("cannot write {}", self.log.display()))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("cannot write {}", self.log.display()))?;
         let config = ProgramConfig {
             words,
             log: Some(log),

@@ -272,28 +272,36 @@ struct Cells {
     runs: String,
 }
 
+fn median(summary: &Summary, name: &str) -> Option<f64> {
+    summary.spread(name).map(|spread| spread.median)
+}
+
+fn rounded(summary: &Summary, name: &str) -> String {
+    median(summary, name).map_or_else(none, |value| format!("{value:.0}"))
+}
+
+fn per_cent(summary: &Summary, name: &str, digits: usize) -> String {
+    let value = median(summary, name).map(|value| value * 100.0);
+    value.map_or_else(none, |value| format!("{value:.digits$}"))
+}
+
 impl Cells {
     fn of(summary: &Summary) -> Cells {
-        let median = |name: &str| summary.spread(name).map(|spread| spread.median);
-        let rounded = |name: &str| median(name).map_or_else(none, |value| format!("{value:.0}"));
-        let per_cent = |name: &str, digits: usize| {
-            let value = median(name).map(|value| value * 100.0);
-            value.map_or_else(none, |value| format!("{value:.digits$}"))
-        };
-        let delays = ["delay_p50_ms", "delay_p95_ms", "delay_p99_ms"].map(rounded);
+        let delays =
+            ["delay_p50_ms", "delay_p95_ms", "delay_p99_ms"].map(|name| rounded(summary, name));
         let (run_count, judged_count) = (summary.run_count, summary.judged_count);
-        let processor = median("cpu_s_per_gbit");
+        let processor = median(summary, "cpu_s_per_gbit");
         Cells {
-            delivered: per_cent("delivered", 2),
+            delivered: per_cent(summary, "delivered", 2),
             whole: with_worst(summary.spread("whole")),
             decodable: with_worst(summary.spread("decodable")),
             overhead: format!(
                 "{} + {}",
-                per_cent("overhead_there", 1),
-                per_cent("overhead_back", 1)
+                per_cent(summary, "overhead_there", 1),
+                per_cent(summary, "overhead_back", 1)
             ),
             delays: delays.join(" / "),
-            silence: rounded("silence_ms"),
+            silence: rounded(summary, "silence_ms"),
             processor: processor.map_or_else(none, |seconds| format!("{seconds:.2}")),
             runs: if judged_count == run_count {
                 run_count.to_string()
