@@ -1,6 +1,6 @@
 //! Frame delays beside their lower bounds.
 
-use anabranch_lab::frame_bound::{self, Parts};
+use anabranch_lab::frame_bound;
 use anabranch_lab::in_parallel;
 use anabranch_units::Duration;
 use pyo3::exceptions::PyValueError;
@@ -52,7 +52,7 @@ pub(crate) fn frame_delays(
         has_cross_traffic |= delays.has_cross_traffic;
         for frame in &delays.frames {
             let millis = Duration::as_millis_f64;
-            let part = |of: fn(&Parts) -> Duration| frame.parts.as_ref().map(of).map(millis);
+            let parts = frame.parts.as_ref();
             builder.push([
                 (*seed).into(),
                 scenario.flows[flow].name.as_str().into(),
@@ -60,9 +60,9 @@ pub(crate) fn frame_delays(
                 millis(frame.actual).into(),
                 millis(frame.bound).into(),
                 millis(frame.alone).into(),
-                part(|parts| parts.propagation).into(),
-                part(|parts| parts.queues).into(),
-                part(|parts| parts.sender).into(),
+                parts.map(|parts| millis(parts.propagation)).into(),
+                parts.map(|parts| millis(parts.queues)).into(),
+                parts.map(|parts| millis(parts.sender)).into(),
             ]);
         }
     }

@@ -91,7 +91,7 @@ pub(crate) struct Builder {
 impl Builder {
     /// Returns an empty table with these columns.
     pub(crate) fn new(columns: impl IntoIterator<Item = (String, Kind)>) -> Builder {
-        let column = |(name, kind)| {
+        let columns = columns.into_iter().map(|(name, kind)| {
             let column = match kind {
                 Kind::Float => Column::Float(Vec::new()),
                 Kind::Integer => Column::Integer(Vec::new()),
@@ -99,9 +99,9 @@ impl Builder {
                 Kind::Text => Column::Text(Texts::default()),
             };
             (name, column)
-        };
+        });
         Builder {
-            columns: columns.into_iter().map(column).collect(),
+            columns: columns.collect(),
         }
     }
 

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 /// compared with a bar.
 #[pyfunction]
 pub(crate) fn contest_rows(py: Python<'_>) -> PyResult<(Vec<Bound<'_, PyDict>>, f64)> {
-    let row = |row: &anabranch_lab::contest::Row| {
+    let rows = ROWS.iter().map(|row| {
         let entry = PyDict::new(py);
         let texts = [
             ("row", row.name),
@@ -23,7 +23,6 @@ pub(crate) fn contest_rows(py: Python<'_>) -> PyResult<(Vec<Bound<'_, PyDict>>, 
             entry.set_item(name, text)?;
         }
         Ok(entry)
-    };
-    let rows: PyResult<Vec<_>> = ROWS.iter().map(row).collect();
-    Ok((rows?, BAR_SPAN.as_secs_f64()))
+    });
+    Ok((rows.collect::<PyResult<_>>()?, BAR_SPAN.as_secs_f64()))
 }

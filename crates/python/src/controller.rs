@@ -98,25 +98,26 @@ impl Control {
     }
 
     fn __repr__(&self) -> String {
-        let or_none = |value: Option<f64>| value.map_or("None".to_owned(), |v| v.to_string());
+        let [window, pacing] = [self.window_bytes, self.pacing_bps]
+            .map(|value| value.map_or("None".to_owned(), |value| value.to_string()));
         format!(
-            "Control(window_bytes={}, pacing_bps={}, target_bps={}, padding_bps={})",
-            or_none(self.window_bytes),
-            or_none(self.pacing_bps),
-            self.target_bps,
-            self.padding_bps
+            "Control(window_bytes={window}, pacing_bps={pacing}, target_bps={}, padding_bps={})",
+            self.target_bps, self.padding_bps
         )
     }
 }
 
 impl Control {
     fn parameters(&self) -> ControlParameters {
-        let rate = |bps: f64| DataRate::from_bits_per_second(bps as u64);
+        let [target, padding] = [self.target_bps, self.padding_bps]
+            .map(|bps| DataRate::from_bits_per_second(bps as u64));
         ControlParameters {
             congestion_window: self.window_bytes.map(|bytes| bytes as u64),
-            pacing_rate: self.pacing_bps.map(rate),
-            padding_rate: rate(self.padding_bps),
-            ..ControlParameters::of(rate(self.target_bps))
+            pacing_rate: self
+                .pacing_bps
+                .map(|bps| DataRate::from_bits_per_second(bps as u64)),
+            padding_rate: padding,
+            ..ControlParameters::of(target)
         }
     }
 }
@@ -131,11 +132,10 @@ struct Methods {
 
 impl Methods {
     fn of(instance: &Bound<'_, PyAny>) -> PyResult<Methods> {
-        let method = |name: &str| instance.getattr(name).map(Bound::unbind);
         Ok(Methods {
-            on_feedback: method("on_feedback")?,
-            on_timeout: method("on_timeout")?,
-            on_sent: method("on_sent")?,
+            on_feedback: instance.getattr("on_feedback")?.unbind(),
+            on_timeout: instance.getattr("on_timeout")?.unbind(),
+            on_sent: instance.getattr("on_sent")?.unbind(),
         })
     }
 }
@@ -205,7 +205,10 @@ impl PyController {
         name: &str,
         call: impl FnOnce(Python<'_>, &Methods) -> PyResult<Py<PyAny>>,
     ) {
-        let Some(methods) = self.methods.as_ref().filter(|_| !has_failed()) else {
+        if has_failed() {
+            return;
+        }
+        let Some(methods) = &self.methods else {
             return;
         };
         let answer = Python::attach(|py| answered(call(py, methods)?.bind(py)));

@@ -64,11 +64,10 @@ pub(crate) fn episode_numbers() -> (Vec<&'static str>, Vec<&'static str>) {
 
 fn push_row(row: &mut Vec<f64>, report: &StepReport) {
     let StepReport { frames, .. } = report;
-    let truth = |is: bool| f64::from(u8::from(is));
     let numbers: [f64; STEP_NUMBERS.len()] = [
         (report.at - Instant::ZERO).as_secs_f64(),
         report.length.as_secs_f64(),
-        truth(report.is_over),
+        f64::from(u8::from(report.is_over)),
         report.target_bitrate.bits_per_second() as f64,
         report.frames_given_up as f64,
         frames.on_time as f64,
@@ -83,21 +82,23 @@ fn push_row(row: &mut Vec<f64>, report: &StepReport) {
         report.sender.len() as f64,
     ];
     row.extend(numbers);
-    let seconds = |span: Option<Duration>| span.map_or(f64::NAN, Duration::as_secs_f64);
     for (sender, network) in report.sender.iter().zip(&report.network) {
+        let [mean_rtt, smoothed_rtt, min_rtt] =
+            [sender.mean_rtt, sender.smoothed_rtt, sender.min_rtt]
+                .map(|rtt| rtt.map_or(f64::NAN, Duration::as_secs_f64));
         let numbers: [f64; PATH_NUMBERS.len()] = [
             sender.sent_bytes as f64,
             sender.acked_bytes as f64,
             sender.acked_packets as f64,
             sender.lost_packets as f64,
-            seconds(sender.mean_rtt),
-            seconds(sender.smoothed_rtt),
-            seconds(sender.min_rtt),
+            mean_rtt,
+            smoothed_rtt,
+            min_rtt,
             sender.silence.as_secs_f64(),
             sender.bytes_in_flight as f64,
             sender.unsent_bytes as f64,
             sender.bandwidth.bits_per_second() as f64,
-            truth(sender.is_usable),
+            f64::from(u8::from(sender.is_usable)),
             network.capacity_bits_per_second.unwrap_or(f64::NAN),
             network.queued_bytes as f64,
             network.delivered_bytes as f64,
@@ -205,11 +206,12 @@ impl NativeEpisodes {
             steering: self.steering,
             step: self.step,
         };
-        let episode = Episode::new(&scenario.points[0].scenario, seed, config);
-        let episode = episode.map_err(|error| episode_error(py, &error))?;
+        let episode = Episode::new(&scenario.points[0].scenario, seed, config)
+            .map_err(|error| episode_error(py, &error))?;
         let path_count = episode.path_count();
-        let slot = self.slots.get(slot);
-        let slot = slot.ok_or_else(|| PyValueError::new_err("there is no such slot"))?;
+        let Some(slot) = self.slots.get(slot) else {
+            return Err(PyValueError::new_err("there is no such slot"));
+        };
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(episode);
         Ok(path_count)
     }
@@ -218,9 +220,10 @@ impl NativeEpisodes {
     /// many for each slot. Returns float64 numbers: for each slot those of [`STEP_NUMBERS`] and,
     /// for each path, of [`PATH_NUMBERS`].
     fn step<'py>(&self, py: Python<'py>, decisions: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let chunks = decisions.chunks_exact(size_of::<f64>());
-        let number = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-        let decisions: Vec<f64> = chunks.map(number).collect();
+        let decisions: Vec<f64> = decisions
+            .chunks_exact(size_of::<f64>())
+            .map(|bytes| f64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+            .collect();
         let width = decisions.len() / self.slots.len().max(1);
         let indices: Vec<usize> = (0..self.slots.len()).collect();
         let advance =
@@ -246,8 +249,8 @@ impl NativeEpisodes {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let made = catch_unwind(AssertUnwindSafe(|| {
-            let episode = episode.as_mut().ok_or(Failure::Missing)?;
-            episode.advance(decision).map_err(Failure::Episode)
+            let running = episode.as_mut().ok_or(Failure::Missing)?;
+            running.advance(decision).map_err(Failure::Episode)
         }));
         match made {
             Ok(report) => report,

@@ -123,17 +123,16 @@ impl NativeFeedback {
     pub(crate) fn of(feedback: &Feedback<'_>) -> NativeFeedback {
         let rtt = feedback.rtt;
         let is_known = rtt.latest().is_some();
-        let sum = |bytes: u32| u64::from(bytes);
         NativeFeedback {
             path: feedback.path.0,
             acked_count: feedback.acked.len(),
             acked_bytes: feedback
                 .acked
                 .iter()
-                .map(|acked| sum(acked.sent.bytes))
+                .map(|acked| u64::from(acked.sent.bytes))
                 .sum(),
             lost_count: feedback.lost.len(),
-            lost_bytes: feedback.lost.iter().map(|lost| sum(lost.bytes)).sum(),
+            lost_bytes: feedback.lost.iter().map(|lost| u64::from(lost.bytes)).sum(),
             spurious_count: feedback.spurious.len(),
             smoothed_rtt_s: is_known.then(|| rtt.smoothed().as_secs_f64()),
             latest_rtt_s: rtt.latest().map(Duration::as_secs_f64),
@@ -246,7 +245,8 @@ impl NativePackets {
     /// Their round-trip times in seconds; NaN: not known.
     #[getter]
     fn rtt_s<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let rtt = |packet: &AckedPacket| packet.rtt.map(Duration::as_secs_f64);
-        self.floats(py, move |packet| rtt(packet).unwrap_or(f64::NAN))
+        self.floats(py, |packet| {
+            packet.rtt.map_or(f64::NAN, Duration::as_secs_f64)
+        })
     }
 }

@@ -30,9 +30,9 @@ fn written(option: &AlgorithmOption) -> String {
 pub(crate) fn controllers() -> NativeTable {
     let mut builder = texts(&["name", "meaning", "options"]);
     for entry in CONTROLLERS {
-        let options = entry.options.iter().map(written);
-        let options = options.collect::<Vec<_>>().join("; ");
-        let options = (!options.is_empty()).then_some(options.as_str());
+        let texts: Vec<_> = entry.options.iter().map(written).collect();
+        let joined = texts.join("; ");
+        let options = (!joined.is_empty()).then_some(joined.as_str());
         builder.push([entry.name.into(), entry.summary.into(), options.into()]);
     }
     builder.finish()

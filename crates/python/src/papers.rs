@@ -49,8 +49,8 @@ pub(crate) fn reproduce(
     let claims = selected(&selections).map_err(|unknown| {
         let mut known: Vec<&str> = all_claims().map(|claim| claim.paper.key).collect();
         known.extend(all_claims().map(|claim| claim.id));
-        let hint = nearest_name(unknown, &known);
-        let hint = hint.map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+        let hint = nearest_name(unknown, &known)
+            .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
         errors::unknown_name(
             py,
             &format!("no paper or claim is called {unknown:?}{hint}"),
@@ -64,11 +64,11 @@ pub(crate) fn reproduce(
         (None, None) => Columns::Both,
         _ => Columns::AsNamed,
     };
-    let failed = |error: anabranch_papers::StudyError| errors::text(py, &error.to_string());
     let interrupt = Arc::new(AtomicBool::new(false));
-    let study = py.detach(|| Study::new(&claims, swapped, columns));
-    let study = study.map_err(failed)?;
-    let study = study.interrupted_by(interrupt.clone());
+    let study = py
+        .detach(|| Study::new(&claims, swapped, columns))
+        .map_err(|error| errors::text(py, &error.to_string()))?
+        .interrupted_by(interrupt.clone());
     let root = cache.map(|folder| {
         if folder.as_os_str().is_empty() {
             Cache::usual_root()
@@ -87,6 +87,16 @@ pub(crate) fn reproduce(
     Ok(findings_json(&findings, seeds))
 }
 
+/// Passes the time simulated since the last call to Python, unless it has a signal.
+fn report(py: Python<'_>, nanos: &AtomicU64, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    let passed = nanos.swap(0, Ordering::Relaxed);
+    match progress {
+        Some(progress) => progress.call1(py, (passed as f64 / 1e9,)).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Makes the runs on other threads, and meanwhile lets Python handle signals.
 fn watched(
     py: Python<'_>,
@@ -98,14 +108,6 @@ fn watched(
     let (done, is_done) = mpsc::channel::<()>();
     let nanos = AtomicU64::new(0);
     let mut error = None;
-    let ask = |py: Python<'_>| -> PyResult<()> {
-        py.check_signals()?;
-        let nanos = nanos.swap(0, Ordering::Relaxed);
-        match progress {
-            Some(progress) => progress.call1(py, (nanos as f64 / 1e9,)).map(drop),
-            None => Ok(()),
-        }
-    };
     let findings = py.detach(|| {
         // Moved: only one thread may receive.
         let is_done = is_done;
@@ -119,7 +121,7 @@ fn watched(
             });
             while let Err(mpsc::RecvTimeoutError::Timeout) = is_done.recv_timeout(POLL_INTERVAL) {
                 if error.is_none()
-                    && let Err(raised) = Python::attach(ask)
+                    && let Err(raised) = Python::attach(|py| report(py, &nanos, progress))
                 {
                     interrupt.store(true, Ordering::Relaxed);
                     error = Some(raised);

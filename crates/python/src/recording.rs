@@ -74,9 +74,11 @@ pub(crate) struct Recording<'a> {
 impl<'a> Recording<'a> {
     /// Returns an empty recording of a run with this index.
     pub(crate) fn new(traces: Traces, index: Index<'a>) -> Recording<'a> {
-        let tables = traces.tables().into_iter();
-        let tables = tables.map(|name| (name, index.builder(columns::of_table(name))));
-        let tables = tables.collect();
+        let tables = traces
+            .tables()
+            .into_iter()
+            .map(|name| (name, index.builder(columns::of_table(name))))
+            .collect();
         Recording {
             traces,
             index,
@@ -102,8 +104,10 @@ impl<'a> Recording<'a> {
             return;
         }
         let now = [row.state, row.controller_state];
-        let before = self.states.insert((row.flow.to_owned(), row.path), now);
-        let before = before.unwrap_or([""; 2]);
+        let before = self
+            .states
+            .insert((row.flow.to_owned(), row.path), now)
+            .unwrap_or([""; 2]);
         for (at, event) in ["path-state", "controller-state"].into_iter().enumerate() {
             if before[at] != now[at] {
                 let path = Some(f64::from(row.path));

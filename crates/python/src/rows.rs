@@ -24,10 +24,10 @@ type Read<'py> = (String, Vec<String>, usize, Bound<'py, PyDict>);
 #[pyfunction]
 pub(crate) fn read_rows<'py>(py: Python<'py>, path: &str) -> PyResult<Read<'py>> {
     let path = Path::new(path);
-    let rows = py.detach(|| Rows::read(path));
-    let rows = rows.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let names = rows.columns.iter().map(|(name, _)| name.clone());
-    let names: Vec<String> = names.collect();
+    let rows = py
+        .detach(|| Rows::read(path))
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let names = rows.columns.iter().map(|(name, _)| name.clone()).collect();
     Ok((rows.name, names, rows.run_count, rows.tables.into_dict(py)?))
 }
 
@@ -67,8 +67,10 @@ impl Rows {
         }
         let mut tables = measured.into_tables();
         tables.insert(FAILED, failed);
-        let in_order = TABLES.into_iter().chain([FAILED]);
-        let in_order = in_order.filter_map(|name| Some((name, tables.remove(name)?.finish())));
+        let in_order = TABLES
+            .into_iter()
+            .chain([FAILED])
+            .filter_map(|name| Some((name, tables.remove(name)?.finish())));
         let tables = Tables(in_order.collect());
         Ok(Rows {
             name: header.scenario,

@@ -69,13 +69,15 @@ pub(crate) fn run(
     }
     let columns = names(&scenario.settings);
     let jobs = scenario.points.iter().enumerate().flat_map(|(point, _)| {
-        let index = |seed: &u64| Index {
-            point,
-            seed: *seed,
-            settings: &scenario.settings[point],
-            names: &columns,
-        };
-        seeds.iter().map(index).collect::<Vec<_>>()
+        seeds
+            .iter()
+            .map(|seed| Index {
+                point,
+                seed: *seed,
+                settings: &scenario.settings[point],
+                names: &columns,
+            })
+            .collect::<Vec<_>>()
     });
     let jobs: Vec<Index<'_>> = jobs.collect();
     let work = Work {
@@ -240,9 +242,11 @@ impl Work<'_> {
 
 /// Returns the text of a panic.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    text.unwrap_or_else(|| "without a message".to_owned())
+    panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_else(|| "without a message".to_owned())
 }
 
 /// Tables of all runs, under construction.

@@ -39,22 +39,22 @@ pub(crate) fn parse(
     schedulers: Vec<(String, Py<PyAny>)>,
 ) -> PyResult<NativeScenario> {
     let has_python = !controllers.is_empty() || !schedulers.is_empty();
-    let own_controller = |(name, make): (String, Py<PyAny>)| {
+    let controllers = controllers.into_iter().map(|(name, make)| {
         let make = Arc::new(controller::Maker::new(name.clone(), make));
         Controller::new(name, RateKind::Bandwidth, move |config| {
             Box::new(PyController::start(&make, config))
         })
-    };
-    let own_scheduler = |(name, make): (String, Py<PyAny>)| {
+    });
+    let schedulers = schedulers.into_iter().map(|(name, make)| {
         let make = Arc::new(controller::Maker::new(name.clone(), make));
         SchedulerFactory::new(name, move || PyScheduler::build(&make))
-    };
+    });
     let algorithms = Algorithms {
-        controllers: controllers.into_iter().map(own_controller).collect(),
-        schedulers: schedulers.into_iter().map(own_scheduler).collect(),
+        controllers: controllers.collect(),
+        schedulers: schedulers.collect(),
     };
-    let points = Point::parse_with(file, text, &overrides, &algorithms);
-    let points = points.map_err(|error| errors::scenario(py, &error))?;
+    let points = Point::parse_with(file, text, &overrides, &algorithms)
+        .map_err(|error| errors::scenario(py, &error))?;
     let settings = points.iter().map(|point| {
         let settings = point.settings.iter();
         settings.map(SettingColumn::of).collect()
@@ -86,8 +86,8 @@ pub(crate) fn network_toml(
     text: &str,
     overrides: Vec<String>,
 ) -> PyResult<(String, Vec<String>)> {
-    let network = network_text(file, text, &overrides);
-    let network = network.map_err(|error| errors::scenario(py, &error))?;
+    let network =
+        network_text(file, text, &overrides).map_err(|error| errors::scenario(py, &error))?;
     Ok((network.text, network.overrides))
 }
 
@@ -102,25 +102,21 @@ impl NativeScenario {
     /// Returns a description of the first point in JSON, for pictures and lists of names.
     fn describe(&self) -> String {
         let scenario = &self.points[0].scenario;
-        let link = |link: &anabranch_lab::LinkSpec| {
+        let links = scenario.links.iter().map(|link| {
             json!({
                 "name": link.name,
                 "rate_bps": link.config.rate.map(|rate| rate.bits_per_second()),
                 "delay_ms": link.config.delay.as_millis_f64(),
             })
-        };
-        let route = |route: &anabranch_lab::RouteSpec| {
-            let names = |links: &[usize]| {
+        });
+        let routes = scenario.routes.iter().map(|route| {
+            let [forward, reverse] = [&route.forward, &route.reverse].map(|links| {
                 let names = links.iter().map(|link| scenario.links[*link].name.clone());
                 names.collect::<Vec<_>>()
-            };
-            json!({
-                "name": route.name,
-                "forward": names(&route.forward),
-                "reverse": names(&route.reverse),
-            })
-        };
-        let flow = |flow: &anabranch_lab::FlowSpec| {
+            });
+            json!({ "name": route.name, "forward": forward, "reverse": reverse })
+        });
+        let flows = scenario.flows.iter().map(|flow| {
             let paths = flow.paths.iter();
             let routes = paths.map(|path| scenario.routes[path.route].name.clone());
             json!({
@@ -130,7 +126,7 @@ impl NativeScenario {
                 "routes": routes.collect::<Vec<_>>(),
                 "is_media": flow.media().is_some(),
             })
-        };
+        });
         json!({
             "name": scenario.name,
             "title": scenario.title,
@@ -138,9 +134,9 @@ impl NativeScenario {
             "source": scenario.source,
             "duration_s": scenario.duration.as_secs_f64(),
             "points": self.points.len(),
-            "links": scenario.links.iter().map(link).collect::<Vec<_>>(),
-            "routes": scenario.routes.iter().map(route).collect::<Vec<_>>(),
-            "flows": scenario.flows.iter().map(flow).collect::<Vec<_>>(),
+            "links": links.collect::<Vec<_>>(),
+            "routes": routes.collect::<Vec<_>>(),
+            "flows": flows.collect::<Vec<_>>(),
             "expectations": scenario.expectations.len(),
         })
         .to_string()
@@ -148,11 +144,14 @@ impl NativeScenario {
 
     /// Returns the settings of each point: names of columns with numbers or texts.
     fn point_settings(&self) -> Vec<Vec<PlainSetting>> {
-        let point = |columns: &Vec<SettingColumn>| {
-            let column =
-                |column: &SettingColumn| (column.name.clone(), column.number, column.text.clone());
-            columns.iter().map(column).collect()
-        };
-        self.settings.iter().map(point).collect()
+        self.settings
+            .iter()
+            .map(|columns| {
+                columns
+                    .iter()
+                    .map(|column| (column.name.clone(), column.number, column.text.clone()))
+                    .collect()
+            })
+            .collect()
     }
 }

@@ -213,10 +213,14 @@ impl PyScheduler {
             return Ok(vec![PathSet::EMPTY; packets.len()]);
         };
         Python::attach(|py| {
-            let of = |packet: &(usize, &PacketView)| Py::new(py, NativePacket::of(packet.1));
-            let offered: Vec<Py<NativePacket>> = packets.iter().map(of).collect::<PyResult<_>>()?;
-            let views = paths.iter().map(|path| Py::new(py, NativePath::of(path)));
-            let views: Vec<Py<NativePath>> = views.collect::<PyResult<_>>()?;
+            let offered = packets
+                .iter()
+                .map(|(_, packet)| Py::new(py, NativePacket::of(packet)))
+                .collect::<PyResult<Vec<Py<NativePacket>>>>()?;
+            let views = paths
+                .iter()
+                .map(|path| Py::new(py, NativePath::of(path)))
+                .collect::<PyResult<Vec<Py<NativePath>>>>()?;
             let answer = instance.bind(py).call_method1("choose", (offered, views))?;
             let answers: Vec<Bound<'_, PyAny>> = answer.extract().map_err(|_| {
                 PyTypeError::new_err("choose must return a list with an entry for each packet")
@@ -244,8 +248,11 @@ fn chosen(entry: &Bound<'_, PyAny>, paths: &[PathView]) -> PyResult<PathSet> {
             ))
         })?,
     };
-    let usable = paths.iter().filter(|path| path.state.is_usable());
-    let usable: Vec<u8> = usable.map(|path| path.id.0).collect();
+    let usable: Vec<u8> = paths
+        .iter()
+        .filter(|path| path.state.is_usable())
+        .map(|path| path.id.0)
+        .collect();
     match numbers.iter().find(|number| !usable.contains(number)) {
         Some(number) => Err(PyValueError::new_err(format!(
             "{number} is no path that packets may take now; these are {usable:?}"

@@ -81,16 +81,16 @@ impl Index<'_> {
 
     /// Returns the cells of the index, with which every row begins.
     pub(crate) fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        let of = |(name, kind): &(String, Kind)| {
-            let is_it = |column: &&SettingColumn| column.name == *name && column.kind() == *kind;
-            let own = self.settings.iter().find(is_it);
+        let settings = self.names.iter().map(|(name, kind)| {
+            let mut own = self.settings.iter();
+            let found = own.find(|column| column.name == *name && column.kind() == *kind);
             match kind {
-                Kind::Float => Cell::Float(own.and_then(|column| column.number)),
-                _ => Cell::Text(own.and_then(|column| column.text.as_deref())),
+                Kind::Float => Cell::Float(found.and_then(|column| column.number)),
+                _ => Cell::Text(found.and_then(|column| column.text.as_deref())),
             }
-        };
+        });
         std::iter::once(Cell::from(self.point as u64))
-            .chain(self.names.iter().map(of))
+            .chain(settings)
             .chain(std::iter::once(Cell::from(self.seed)))
     }
 }

@@ -60,8 +60,12 @@ impl Column {
         match self {
             Column::Float(values) => {
                 let is_missing = values.iter().any(|value| value.is_nan());
-                let nulls = is_missing.then(|| values.iter().map(|value| !value.is_nan()));
-                let nulls = nulls.map(|valid| valid.collect::<NullBuffer>());
+                let nulls = is_missing.then(|| {
+                    values
+                        .iter()
+                        .map(|value| !value.is_nan())
+                        .collect::<NullBuffer>()
+                });
                 Arc::new(Float64Array::new(ScalarBuffer::from(values), nulls))
             }
             Column::Integer(values) => Arc::new(Int64Array::from(values)),
@@ -155,10 +159,15 @@ impl Column {
 }
 
 fn dictionary(array: &ArrayRef) -> (Vec<Option<i32>>, &StringArray) {
-    let dictionary = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
-    let dictionary = dictionary.expect("a column has one of four types");
-    let names = dictionary.values().as_any().downcast_ref::<StringArray>();
-    let names = names.expect("the values of dictionaries are texts");
+    let dictionary = array
+        .as_any()
+        .downcast_ref::<DictionaryArray<Int32Type>>()
+        .expect("a column has one of four types");
+    let names = dictionary
+        .values()
+        .as_any()
+        .downcast_ref::<StringArray>()
+        .expect("the values of dictionaries are texts");
     (dictionary.keys().iter().collect(), names)
 }
 
@@ -191,8 +200,9 @@ impl NativeTable {
     fn columns(&self) -> Vec<(String, Column)> {
         let fields = self.batch.schema_ref().fields().iter();
         let columns = fields.zip(self.batch.columns());
-        let column = |(field, array): (&Arc<Field>, _)| (field.name().clone(), Column::of(array));
-        columns.map(column).collect()
+        columns
+            .map(|(field, array)| (field.name().clone(), Column::of(array)))
+            .collect()
     }
 }
 
@@ -290,8 +300,9 @@ impl NativeTable {
     /// Returns a column as (kind, bytes, names): names only for texts, whose bytes are int32 codes,
     /// -1 for missing ones. Truth values are a byte each.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<ColumnParts<'py>> {
-        let array = self.batch.column_by_name(name);
-        let array = array.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        let Some(array) = self.batch.column_by_name(name) else {
+            return Err(PyKeyError::new_err(name.to_owned()));
+        };
         let any = array.as_any();
         if let Some(floats) = any.downcast_ref::<Float64Array>() {
             let bytes = PyBytes::new(py, floats.values().inner().as_slice());
@@ -330,8 +341,8 @@ impl NativeTable {
 
     /// Returns the schema alone, as Arrow's C interface has it.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = arrow_schema::ffi::FFI_ArrowSchema::try_from(self.batch.schema_ref().as_ref());
-        let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let schema = arrow_schema::ffi::FFI_ArrowSchema::try_from(self.batch.schema_ref().as_ref())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
@@ -344,9 +355,12 @@ impl NativeTable {
                 Column::Boolean(values) => values.into_pyobject(py)?.into_any(),
                 Column::Text(texts) => {
                     let names = &texts.names;
-                    let texts = texts.codes.iter();
-                    let texts = texts.map(|code| code.map(|code| names[code as usize].clone()));
-                    texts.collect::<Vec<_>>().into_pyobject(py)?.into_any()
+                    let values: Vec<_> = texts
+                        .codes
+                        .iter()
+                        .map(|code| code.map(|code| names[code as usize].clone()))
+                        .collect();
+                    values.into_pyobject(py)?.into_any()
                 }
             };
             let kind = self.kind_of(&name);

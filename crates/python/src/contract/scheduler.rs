@@ -23,8 +23,8 @@ pub(super) fn broken_rule(maker: &Arc<Maker>, seed: Seed) -> Option<String> {
     let frames: Vec<Vec<PacketView>> = (0..FRAMES).map(|at| random_frame(&mut rng, at)).collect();
     let [first, second] = [(); 2].map(|()| {
         let mut scheduler = PyScheduler::build(maker);
-        let frames = frames.iter();
         frames
+            .iter()
             .map(|packets| bound(&mut *scheduler, packets, &paths))
             .collect::<Vec<_>>()
     });
