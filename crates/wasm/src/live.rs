@@ -40,8 +40,9 @@ impl<'a> Planned<'a> {
 
     /// Advances to `until` and applies the changes up to then.
     fn advance(&mut self, until: Instant, observer: &mut impl Observer) -> Result<(), Failure> {
-        let is_due = |change: &TimedChange| instant(change.at_ms) <= until;
-        while let Some(TimedChange { at_ms, change }) = self.changes.pop_if(|next| is_due(next)) {
+        while let Some(TimedChange { at_ms, change }) =
+            self.changes.pop_if(|next| instant(next.at_ms) <= until)
+        {
             let at = instant(at_ms);
             if at > self.run.now() {
                 self.run.advance(at, observer).map_err(Failure::of)?;

@@ -177,7 +177,7 @@ impl FlowSample {
         } else {
             Vec::new()
         };
-        let path = |(index, count): (usize, &mut PathCount)| {
+        let paths = counts.iter_mut().enumerate().map(|(index, count)| {
             let PathCount {
                 bytes,
                 packets,
@@ -193,11 +193,11 @@ impl FlowSample {
                 rtt_ms: rtt.map(Duration::as_millis_f64),
                 state: view.map_or("", |view| path_state(view.state)),
             }
-        };
+        });
         FlowSample {
             target_bps: target.filter(|bps| *bps > 0),
             stream_bytes: std::mem::take(stream_bytes),
-            paths: counts.iter_mut().enumerate().map(path).collect(),
+            paths: paths.collect(),
         }
     }
 }

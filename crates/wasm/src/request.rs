@@ -162,17 +162,18 @@ impl Change {
     }
 }
 
+fn within(value: f64, max: f64, unit: &str) -> Result<f64, Failure> {
+    if (0.0..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Failure::of(format!(
+            "{value} is not between 0 and {max} {unit}"
+        )))
+    }
+}
+
 impl Property {
     fn change(self) -> Result<LinkChange, Failure> {
-        let within = |value: f64, max: f64, unit: &str| {
-            if (0.0..=max).contains(&value) {
-                Ok(value)
-            } else {
-                Err(Failure::of(format!(
-                    "{value} is not between 0 and {max} {unit}"
-                )))
-            }
-        };
         Ok(match self {
             Property::Rate(value) => {
                 let rate = within(value, MAX_RATE, "bit/s")?;
@@ -235,8 +236,8 @@ impl Failure {
             } => {
                 let line = place
                     .strip_prefix(file)
-                    .and_then(|rest| rest.strip_prefix(':'));
-                let line = line.and_then(|line| line.parse().ok());
+                    .and_then(|rest| rest.strip_prefix(':'))
+                    .and_then(|line| line.parse().ok());
                 let place = match line {
                     Some(_) => String::new(),
                     None => format!("{place}: "),

@@ -28,18 +28,20 @@ fn ok(playground: &mut Playground, request: &Value) -> Value {
 #[test]
 fn mistakes_of_scenarios_have_their_lines() {
     let playground = &mut Playground::default();
-    let mut of = |text: &str| error(playground, &json!({ "op": "check", "text": text }));
-    let syntax = of("duration = \"1 s\"\nlinks = [");
+    let [syntax, key, value, file] = [
+        "duration = \"1 s\"\nlinks = [",
+        &TEXT.replace("delay", "dealy"),
+        &TEXT.replace("20 ms", "20 m"),
+        &format!("base = \"other.toml\"\n{TEXT}"),
+    ]
+    .map(|text| error(playground, &json!({ "op": "check", "text": text })));
     assert_eq!(syntax["line"], 2, "{syntax}");
-    let key = of(&TEXT.replace("delay", "dealy"));
     assert_eq!(
         (&key["line"], &key["key"]),
         (&json!(2), &json!("links.up.dealy"))
     );
     assert!(key["message"].as_str().unwrap().contains("delay"), "{key}");
-    let value = of(&TEXT.replace("20 ms", "20 m"));
     assert_eq!(value["line"], 2, "{value}");
-    let file = of(&format!("base = \"other.toml\"\n{TEXT}"));
     assert_eq!(file["line"], 1, "{file}");
     assert!(
         file["message"].as_str().unwrap().contains("other.toml"),
@@ -50,9 +52,9 @@ fn mistakes_of_scenarios_have_their_lines() {
 #[test]
 fn unknown_names_are_answered_by_the_known_ones() {
     let playground = &mut Playground::default();
-    let check = |key: &str| json!({ "op": "check", "text": TEXT, key: "cubik" });
     for key in ["controller", "scheduler"] {
-        let message = error(playground, &check(key))["message"].to_string();
+        let request = json!({ "op": "check", "text": TEXT, key: "cubik" });
+        let message = error(playground, &request)["message"].to_string();
         assert!(
             message.contains(key) && message.contains("known are"),
             "{message}"

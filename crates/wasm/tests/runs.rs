@@ -31,15 +31,12 @@ fn path(name: &str) -> PathBuf {
 fn experiment(name: &str) -> Value {
     let path = path(name);
     let mut files = serde_json::Map::new();
-    let mut add = |text: &str| {
-        for quoted in text.split('"').skip(1).step_by(2) {
-            if let Ok(text) = std::fs::read_to_string(path.with_file_name(quoted)) {
-                files.insert(quoted.to_owned(), json!(text));
-            }
-        }
-    };
     let text = std::fs::read_to_string(&path).unwrap();
-    add(&text);
+    for quoted in text.split('"').skip(1).step_by(2) {
+        if let Ok(text) = std::fs::read_to_string(path.with_file_name(quoted)) {
+            files.insert(quoted.to_owned(), json!(text));
+        }
+    }
     json!({ "text": text, "files": files, "seed": 2 })
 }
 
@@ -100,22 +97,23 @@ fn packets_frames_and_samples_are_complete() {
     let report = call(playground, "run", experiment("two-paths"));
     let run = call(playground, "start", experiment("two-paths"))["run"].clone();
     let (_, parts) = to_the_end(playground, &run);
-    let sum = |key: &str, columns: usize| {
+    let rows = [("sent", 6), ("ended", 3), ("frames", 5), ("samples", 1)];
+    let [row_sent, row_ended, frames, samples] = rows.map(|(key, columns)| {
         let lengths = parts.iter().map(|part| part[key].as_array().unwrap().len());
         lengths.sum::<usize>() / columns
-    };
+    });
     let counts = &report["runs"][0];
-    let count = |key: &str| counts[key].as_u64().unwrap() as usize;
-    assert_eq!(sum("sent", 6), count("packets_sent"));
-    let ended = count("packets_delivered") + count("packets_dropped");
-    assert_eq!(sum("ended", 3), ended, "each packet ends once");
+    let [sent, delivered, dropped] = ["packets_sent", "packets_delivered", "packets_dropped"]
+        .map(|key| counts[key].as_u64().unwrap() as usize);
+    assert_eq!(row_sent, sent);
+    let ended = delivered + dropped;
+    assert_eq!(row_ended, ended, "each packet ends once");
     let captured = &counts["statistics"]["total"]["frames"]["captured"];
-    let frames = sum("frames", 5) as u64;
     assert!(
-        frames <= captured.as_u64().unwrap() && frames > 700,
+        frames as u64 <= captured.as_u64().unwrap() && frames > 700,
         "{frames}"
     );
-    assert_eq!(sum("samples", 1), 300);
+    assert_eq!(samples, 300);
     let mut numbers: Vec<u64> = parts
         .iter()
         .flat_map(|part| part["ended"].as_array().unwrap().chunks(3))
@@ -130,8 +128,7 @@ fn packets_frames_and_samples_are_complete() {
 fn changes_replay_to_the_same_hash() {
     let playground = &mut Playground::default();
     let unchanged = call(playground, "run", experiment("two-paths"));
-    let unchanged = unchanged["runs"][0]["trace_hash"].clone();
-    let mut hashes = vec![unchanged];
+    let mut hashes = vec![unchanged["runs"][0]["trace_hash"].clone()];
     for change in [
         json!({ "link": "lte", "property": "rate", "value": 500e3 }),
         json!({ "link": "wifi", "property": "delay", "value": 150 }),
@@ -188,11 +185,11 @@ fn an_outage_loses_packets_and_ends() {
     assert!(at_once.count() > 0, "packets inside are lost with the link");
     assert_eq!(
         [4_000.0, 6_000.0].map(|at_ms| {
-            let samples = parts
+            let mut samples = parts
                 .iter()
                 .flat_map(|part| part["samples"].as_array().unwrap());
-            let mut samples = samples.filter(|sample| sample["at_ms"] == at_ms);
-            let links = samples.next().unwrap()["links"].as_array().unwrap();
+            let sample = samples.find(|sample| sample["at_ms"] == at_ms).unwrap();
+            let links = sample["links"].as_array().unwrap();
             let down = links.iter().filter(|link| link["transit_ms"].is_null());
             down.count()
         }),
@@ -214,8 +211,10 @@ fn controllers_and_schedulers_can_be_chosen() {
     let path = path("two-paths");
     let settings = ["flows.0.controller=cubic", "flows.0.scheduler=round-robin"];
     let scenario = Scenario::load(&path, &settings.map(str::to_owned)).unwrap();
-    let go_on = |_| std::ops::ControlFlow::Continue(());
-    let outcome = run_with(&scenario, 2, RunHooks::default(), &go_on).unwrap();
+    let outcome = run_with(&scenario, 2, RunHooks::default(), &|_| {
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
     assert_eq!(
         report["runs"][0]["trace_hash"],
         outcome.trace_hash.to_string()
@@ -225,19 +224,17 @@ fn controllers_and_schedulers_can_be_chosen() {
 #[test]
 fn exports_are_files() {
     let playground = &mut Playground::default();
-    let mut export = |what: &str| {
+    let [svg, json, csv] = ["svg", "json", "csv"].map(|what| {
         let mut request = experiment("two-paths");
         request["what"] = json!(what);
         call(playground, "export", request)
-    };
-    let svg = export("svg");
+    });
     assert!(
         svg[0]["text"].as_str().unwrap().starts_with("<svg"),
         "{svg}"
     );
-    let report: Value = serde_json::from_str(export("json")[0]["text"].as_str().unwrap()).unwrap();
+    let report: Value = serde_json::from_str(json[0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(report["schema"], "anabranch-report/1");
-    let csv = export("csv");
     let names: Vec<&str> = csv
         .as_array()
         .unwrap()
