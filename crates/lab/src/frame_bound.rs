@@ -111,8 +111,8 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     })
 }
 
-/// Returns whether a frame counts: captured in the time of the statistics, with its deadline before
-/// the end.
+/// Returns whether a frame counts. It does if it is captured in the time of the statistics, and its
+/// deadline is not after the end.
 fn is_judged(scenario: &Scenario, frame: &FrameRecord, deadline: Duration) -> bool {
     let end = Instant::ZERO + scenario.duration;
     frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
