@@ -113,7 +113,9 @@ impl Gate {
                 Some(relay) => relay.take(now, from, &buffer[..length]),
                 None => Taking::caller(from),
             };
-            if let Some(to) = to.filter(|_| self.keeps_local_of(from)) {
+            if let Some(to) = to
+                && self.keeps_local_of(from)
+            {
                 self.locals.insert(from, to);
             }
             if let Some(answer) = taken.answer {
