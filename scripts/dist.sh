@@ -11,6 +11,8 @@
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
 #   LIBRARY      with PROGRAMS: folder that scripts/c-library.sh has laid out
+#   PROFILE      Cargo's profile of the steps windows and macos: dist by default, or release, which
+#                compiles faster
 #   OUTPUT       folder of the files
 #   COMPRESSION  level of archives and packages; 9 and 6 by default
 #   RELEASE_URL  address from which install.sh downloads
@@ -25,6 +27,7 @@ features=anabranch-cli/demo,anabranch-cli/emulate
 cargo=${CARGO:-cargo}
 output=${OUTPUT:-target/packages}
 targets=${TARGETS:-x86_64-unknown-linux-musl aarch64-unknown-linux-musl}
+profile=${PROFILE:-dist}
 stage=$output-stage
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # Equal sources make equal archives.
@@ -312,8 +315,8 @@ build_elsewhere() {
         of_package=(--package "$package")
         [ "$package" != anabranch-cli ] ||
             of_package+=(--no-default-features --features "$features,anabranch-cli/top")
-        CARGO_PROFILE_DIST_STRIP=symbols RUSTFLAGS="$3" "$cargo" "$1" --locked --profile dist \
-            --target "$2" "${of_package[@]}"
+        env "CARGO_PROFILE_${profile^^}_STRIP=symbols" RUSTFLAGS="$3" "$cargo" "$1" --locked \
+            --profile "$profile" --target "$2" "${of_package[@]}"
     done
 }
 
@@ -323,7 +326,7 @@ lay_out_elsewhere() {
     rm -rf "$2"
     mkdir -p "$2/bin" "$2/share/doc/anabranch/operations"
     for program in "${programs[@]}"; do
-        install -m 755 "${CARGO_TARGET_DIR:-target}/$1/dist/$program$3" "$2/bin/$program$3"
+        install -m 755 "${CARGO_TARGET_DIR:-target}/$1/$profile/$program$3" "$2/bin/$program$3"
     done
     cp "$4"/* "$2/"
     install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/compatibility.md \
