@@ -18,7 +18,9 @@ pub(crate) const MAX_DATAGRAM_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: UdpSocket,
-    state: UdpSocketState,
+    /// None if quinn-udp refuses the socket on Windows: Wine 8 does not answer an IPv4 socket's
+    /// question about IPv6. Such a socket has no ECN field.
+    state: Option<UdpSocketState>,
 }
 
 /// A datagram's length, and the fields of its headers.
@@ -31,12 +33,25 @@ pub(crate) struct Arrival {
 
 impl Socket {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        socket.set_nonblocking(true)?;
+        let state = match UdpSocketState::new(UdpSockRef::from(&socket)) {
+            Ok(state) => state,
+            Err(_) if cfg!(windows) => {
+                return Ok(Socket {
+                    socket,
+                    state: None,
+                });
+            }
+            Err(error) => return Err(error),
+        };
         refuse_coalescing(&socket);
         // The system may grant less, which is no error.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
-        Ok(Socket { socket, state })
+        Ok(Socket {
+            socket,
+            state: Some(state),
+        })
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -45,10 +60,14 @@ impl Socket {
 
     /// Takes a datagram that has arrived.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Arrival> {
+        let Some(state) = &self.state else {
+            let (len, from) = self.socket.recv_from(buffer)?;
+            let ecn = Ecn::NotEct;
+            return Ok(Arrival { len, from, ecn });
+        };
         let mut metas = [RecvMeta::default()];
         let mut buffers = [IoSliceMut::new(buffer)];
-        self.state
-            .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut metas)?;
+        state.recv(UdpSockRef::from(&self.socket), &mut buffers, &mut metas)?;
         let [meta] = metas;
         Ok(Arrival {
             len: meta.len,
@@ -60,6 +79,10 @@ impl Socket {
     }
 
     pub(crate) fn send(&self, to: SocketAddr, payload: &[u8], ecn: Ecn) -> io::Result<()> {
+        let Some(state) = &self.state else {
+            self.socket.send_to(payload, to)?;
+            return Ok(());
+        };
         let transmit = Transmit {
             destination: to,
             ecn: EcnCodepoint::from_bits(ecn.to_bits()),
@@ -67,8 +90,7 @@ impl Socket {
             segment_size: None,
             src_ip: None,
         };
-        self.state
-            .try_send(UdpSockRef::from(&self.socket), &transmit)
+        state.try_send(UdpSockRef::from(&self.socket), &transmit)
     }
 
     /// Returns the socket to wait for.
