@@ -17,7 +17,8 @@ receiver=
 trap '[ -z "$receiver" ] || kill "$receiver" 2>/dev/null; rm -rf "$folder"' EXIT
 
 anabranch() {
-    "${runner[@]}" "$program" "$@"
+    # An empty array is an unset one for the shell of macOS.
+    ${runner[@]+"${runner[@]}"} "$program" "$@"
 }
 
 fail() {
@@ -50,7 +51,7 @@ transfer() {
 sender_public=$(anabranch keygen --output "$folder/sender.key")
 receiver_public=$(anabranch keygen --output "$folder/receiver.key")
 transfer test: "$folder/camera.ts" --duration "3 s"
-size=$(stat -c %s "$folder/camera.ts")
+size=$(($(wc -c <"$folder/camera.ts")))
 [ "$size" -gt 100000 ] || fail "the camera sent $size bytes"
 transfer "$folder/camera.ts" "$folder/copy.ts"
 cmp "$folder/camera.ts" "$folder/copy.ts" || fail "the copy differs"
