@@ -11,8 +11,8 @@
 #   TARGETS      Rust's targets; both by default
 #   PROGRAMS     folder of built programs for this machine, instead of TARGETS
 #   LIBRARY      with PROGRAMS: folder that scripts/c-library.sh has laid out
-#   PROFILE      Cargo's profile of the steps windows and macos: dist by default, or release, which
-#                compiles faster
+#   PROFILE      Cargo's profile of the steps windows and macos: dist by default, or one that
+#                compiles faster, as release and demo
 #   OUTPUT       folder of the files
 #   COMPRESSION  level of archives and packages; 9 and 6 by default
 #   RELEASE_URL  address from which install.sh downloads
@@ -269,15 +269,24 @@ package() {
         --build "$root" "$output/anabranch_${version/-/\~}_$debian.deb" >/dev/null
 }
 
-# The codec's C++ library is in the program. WebRTC is left out: its library does not build here.
+# The compiler's libraries are in the programs. Rust asks for the shared one of the codec's C++, so
+# the linker first finds a folder that has the other alone. WebRTC is left out: its library does not
+# build here.
 windows() {
-    local target=x86_64-pc-windows-gnu name=anabranch-$version-x86_64-windows
+    local target=x86_64-pc-windows-gnu name=anabranch-$version-x86_64-windows program
+    local static=${CARGO_TARGET_DIR:-target}/$target/static
     if ! command -v x86_64-w64-mingw32-g++ >/dev/null; then
         skip windows "its compiler is missing (Debian: g++-mingw-w64-x86-64)"
         return
     fi
-    build_elsewhere build "$target" "-C link-arg=-static"
+    mkdir -p "$static"
+    ln -sf "$(x86_64-w64-mingw32-g++ -print-file-name=libstdc++.a)" "$static/"
+    build_elsewhere rustc "$target" "-C link-arg=-static" -- -C "link-arg=-L$(realpath "$static")"
     lay_out_elsewhere "$target" "$stage/$name" .exe packaging/windows
+    add_licences "$stage/$name/share/doc/anabranch"
+    for program in "${programs[@]}"; do
+        check_imports "$stage/$name/bin/$program.exe"
+    done
     rm -f "$output/$name.zip"
     (cd "$stage" && SOURCE_DATE_EPOCH=$epoch python3 - "$name" "../${output##*/}/$name.zip" <<'END'
 import os, pathlib, sys, time, zipfile
@@ -291,32 +300,62 @@ END
     )
 }
 
-# zig links without Apple's SDK what needs no framework.
+# add_licences FOLDER: those of the compiler's libraries.
+add_licences() {
+    local file package
+    for file in /usr/share/doc/{mingw-w64-common,g++-mingw-w64-x86-64-*}/copyright; do
+        [ -e "$file" ] || continue
+        package=${file%/copyright}
+        install -m 644 "$file" "$1/copyright-of-${package##*/}"
+    done
+    compgen -G "$1/copyright-of-mingw-*" >/dev/null ||
+        fail "the licences of mingw-w64 are missing (Debian: mingw-w64-common)"
+}
+
+# check_imports PROGRAM: fails if it needs a library that is not part of Windows.
+check_imports() {
+    local imports library
+    imports=$(x86_64-w64-mingw32-objdump -p "$1" | sed -n 's/.*DLL Name: //p')
+    [ -n "$imports" ] || fail "the libraries of ${1##*/} cannot be read"
+    for library in $imports; do
+        case ${library,,} in
+            advapi32.dll | bcrypt.dll | bcryptprimitives.dll | iphlpapi.dll | kernel32.dll) ;;
+            msvcrt.dll | ntdll.dll | user32.dll | userenv.dll | winmm.dll | ws2_32.dll) ;;
+            api-ms-win-*) ;;
+            *) fail "${1##*/} needs $library, which Windows may lack" ;;
+        esac
+    done
+}
+
+# zig links without Apple's SDK what needs no framework. Without a version it takes that of its SDK.
 macos() {
     local target=aarch64-apple-darwin name=anabranch-$version-aarch64-macos
+    local -x MACOSX_DEPLOYMENT_TARGET=11.0
     if ! command -v cargo-zigbuild >/dev/null; then
         skip macos "cargo-zigbuild is missing: pip install cargo-zigbuild ziglang"
         return
     fi
     build_elsewhere zigbuild "$target" ""
     lay_out_elsewhere "$target" "$stage/$name" "" packaging/macos
+    scripts/check-mach.py "$MACOSX_DEPLOYMENT_TARGET" "$stage/$name/bin"/*
     tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
         --mtime="@$epoch" -C "$stage" -cf - "$name" | gzip "-${COMPRESSION:-9}n" \
         >"$output/$name.tar.gz"
 }
 
-# build_elsewhere COMMAND TARGET FLAGS: builds the programs for another system.
+# build_elsewhere COMMAND TARGET FLAGS [OPTION…]: builds the programs for another system. Options are
+# for the command.
 build_elsewhere() {
-    local package of_package
+    local index of_package
     if command -v rustup >/dev/null; then
         rustup target add "$2"
     fi
-    for package in "${packages[@]}"; do
-        of_package=(--package "$package")
-        [ "$package" != anabranch-cli ] ||
+    for index in "${!programs[@]}"; do
+        of_package=(--package "${packages[index]}" --bin "${programs[index]}")
+        [ "${programs[index]}" != anabranch ] ||
             of_package+=(--no-default-features --features "$features,anabranch-cli/top")
-        env "CARGO_PROFILE_${profile^^}_STRIP=symbols" RUSTFLAGS="$3" "$cargo" "$1" --locked \
-            --profile "$profile" --target "$2" "${of_package[@]}"
+        CARGO_PROFILE_DIST_STRIP=symbols RUSTFLAGS="$3" "$cargo" "$1" --locked \
+            --profile "$profile" --target "$2" "${of_package[@]}" "${@:4}"
     done
 }
 
@@ -330,7 +369,7 @@ lay_out_elsewhere() {
     done
     cp "$4"/* "$2/"
     install -m 644 README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/compatibility.md \
-        "$2/share/doc/anabranch/"
+        packaging/copyright "$2/share/doc/anabranch/"
     install -m 644 docs/operations/*.md "$2/share/doc/anabranch/operations/"
 }
 
