@@ -2,8 +2,9 @@
 
 group windows beside
 needs windows x86_64-w64-mingw32-g++=g++-mingw-w64-x86-64 wine=wine curl=curl ffmpeg=ffmpeg \
-    srt-live-transmit=srt-tools python3=python3-minimal
+    srt-live-transmit=srt-tools python3=python3-minimal ip=iproute2
 tests windows windows_starts_and_says_what_it_lacks windows_streams_over_two_paths \
+    windows_leaves_by_two_adapters \
     windows_pairs_takes_srt_and_shows_it windows_carries_connections_over_a_bad_network \
     windows_shows_its_demo windows_simulates_the_same windows_plots_and_lists \
     windows_begins_by_its_start_file
@@ -27,12 +28,13 @@ build_windows() {
 # Makes a folder for Wine, which takes longer than any program.
 open_windows() {
     export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml=" DISPLAY=
-    if ! timeout 120 wineboot --init >"$folder/wineboot.log" 2>&1; then
+    mkdir "$WINEPREFIX"
+    # Its server stays between programs, so that no program starts it.
+    if ! wineserver --persistent=60 >"$folder/wineboot.log" 2>&1 ||
+        ! timeout 120 wineboot --init >"$folder/wineboot.log" 2>&1; then
         reason="Wine cannot make its folder: $(tail -n 1 "$folder/wineboot.log")"
         return 1
     fi
-    # It stays as long as the group, so that no program starts it.
-    wineserver --persistent=600
 }
 
 # windows ARGUMENT…: runs the program.
@@ -122,6 +124,43 @@ windows_streams_over_two_paths() {
     wait "${processes[1]}" || return 1
     wait "${processes[0]}" || return 1
     cmp "$sent" "$folder/got.ts" || return 1
+}
+
+# Two adapters lead to one address. The routing table prefers the first one, so all that leaves by
+# the second one does so by IP_UNICAST_IF, which Wine hands to Linux.
+windows_leaves_by_two_adapters() {
+    local adapter sent
+    if [ -z "${HAS_NAMESPACE:-}" ] || ! make_adapters 2>"$folder/namespaces.log"; then
+        skip "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        return
+    fi
+    start recv ip netns exec "$far" "$program" recv --listen 10.98.9.2:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" "$folder/got.ts"
+    await recv 10 "listening" || return 1
+    in_windows send send --key "$folder/sender.key" --peer "$receiver_public" \
+        --to 10.98.9.2:7000 --via adapter0 --via adapter1 "$shared/camera.ts"
+    await send 20 "path 0 .*: Active" && await send 20 "path 1 .*: Active" || return 1
+    wait "${processes[1]}" && wait "${processes[0]}" || return 1
+    cmp "$shared/camera.ts" "$folder/got.ts" || return 1
+    for adapter in adapter0 adapter1; do
+        sent=$(awk -v name="$adapter:" '$1 == name {print $11}' /proc/net/dev)
+        echo "        $sent packets have left by $adapter"
+        [ "$sent" -ge 200 ] || return 1
+    done
+}
+
+# make_adapters: two links from this group's namespace to the far one, which has one address.
+make_adapters() {
+    local index
+    ip netns add "$far" && ip -n "$far" link set lo up &&
+        ip -n "$far" addr add 10.98.9.2/32 dev lo || return 1
+    for index in 0 1; do
+        ip link add "adapter$index" type veth peer name "far$index" netns "$far" &&
+            ip addr add "10.98.$index.1/24" dev "adapter$index" &&
+            ip -n "$far" addr add "10.98.$index.2/24" dev "far$index" &&
+            ip -n "$far" link set "far$index" up && ip link set "adapter$index" up &&
+            ip route add 10.98.9.2 via "10.98.$index.2" metric $((index + 1)) || return 1
+    done
 }
 
 # A receiver without keys takes a sender by its link, and an encoder by SRT, and shows both.
@@ -251,12 +290,20 @@ windows_lab() {
     wine "$shared/my windows/bin/anabranch-lab.exe" "$@" </dev/null
 }
 
-# As a double click does. No browser is here, so a request to the dashboard stands for it.
+# As a double click does. A script takes the browser's place, and keeps the address.
 windows_begins_by_its_start_file() {
-    (cd "$shared/my windows" && exec wine cmd /c start.cmd) >"$folder/begun.log" 2>&1 </dev/null &
+    printf '#!/bin/sh\necho "$1" >"%s/opened.log"\n' "$folder" >"$folder/browser"
+    chmod 755 "$folder/browser"
+    wine reg add 'HKCU\Software\Wine\WineBrowser' /v Browsers /d "$folder/browser" /f \
+        >"$folder/reg.log" 2>&1 || return 1
+    # Wine takes a bare `start.cmd` for its command `start`.
+    (cd "$shared/my windows" && exec wine cmd /c '.\start.cmd') \
+        >"$folder/begun.log" 2>&1 </dev/null &
     processes+=($!)
     await begun 20 "anabranch://" && await_that 10 "the dashboard answers" \
         curl --silent --fail --output /dev/null http://127.0.0.1:9100/ || return 1
+    await_that 10 "the browser has the address" \
+        grep -q http://127.0.0.1:9100/ "$folder/opened.log" || return 1
     wine taskkill /f /im anabranch.exe >"$folder/killed.log" 2>&1
     await_that 10 "the start file has ended" has_ended "${processes[0]}"
 }
