@@ -252,8 +252,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
     let all_counters = AllCounters::default();
-    let look = snapshots(receiver, Arc::clone(&names), all_counters.clone(), clock);
-    let observation = observed.start("recv", clock, look)?;
+    let take_snapshots = snapshots(receiver, Arc::clone(&names), all_counters.clone(), clock);
+    let observation = observed.start("recv", clock, take_snapshots)?;
     let settings = arguments.settings(plan.has_several, clock, stop.clone(), observation);
     let allowances = Allowances::default();
     allowances.update(&plan.allowed, clock.now());
@@ -515,7 +515,7 @@ impl ReceivedStreams<'_> {
     }
 
     /// Checks the file of senders and the load of the machine.
-    fn look(&mut self) {
+    fn tend(&mut self) {
         let now = self.settings.clock.now();
         self.follow_orders(now);
         self.take_paired(now);

@@ -404,24 +404,24 @@ impl Session<'_> {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        let seen = self.summarize();
+        let snapshot = self.summarize();
         if let Ok(fed) = &fed {
             fed.notes().for_each(print::note);
         }
         let fed = fed?;
         outcome(ended)?;
-        Delivery::of(End::Sender, &seen, fed.refused_count).check()
+        Delivery::of(End::Sender, &snapshot, fed.refused_count).check()
     }
 
     /// Prints the summary. Returns the session's last state.
     fn summarize(&mut self) -> Snapshot {
-        let seen = self.sender.snapshot();
-        self.outages.see(&seen, self.clock.now());
+        let snapshot = self.sender.snapshot();
+        self.outages.see(&snapshot, self.clock.now());
         self.path_manager
-            .count(self.clock.now(), &seen, self.sender, &self.observation);
+            .count(self.clock.now(), &snapshot, self.sender, &self.observation);
         print::note(summary::table(
             End::Sender,
-            &seen,
+            &snapshot,
             self.path_manager.shown_names(),
             self.outages.text(),
         ));
@@ -430,7 +430,7 @@ impl Session<'_> {
             .departed()
             .into_iter()
             .for_each(print::note);
-        seen
+        snapshot
     }
 
     fn tend_paths(&mut self, now: Instant) {
@@ -460,8 +460,8 @@ impl Session<'_> {
     /// Searches for paths that are of little use.
     fn watch_paths(&mut self, now: Instant) {
         if self.path_watch.is_due(now) {
-            let (seen, names) = (self.sender.snapshot(), self.path_manager.shown_names());
-            let problems = self.path_watch.due_report(now, &seen, names);
+            let (snapshot, names) = (self.sender.snapshot(), self.path_manager.shown_names());
+            let problems = self.path_watch.due_report(now, &snapshot, names);
             self.report_problems(&problems);
         }
     }

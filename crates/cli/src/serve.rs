@@ -351,8 +351,9 @@ impl Arguments {
 fn snapshots(server: &Arc<StreamServer>) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static {
     let server = Arc::downgrade(server);
     move || {
-        let seen = server.upgrade().map(|server| server.snapshots());
-        seen.unwrap_or_default()
+        let snapshots = server.upgrade().map(|server| server.snapshots());
+        snapshots
+            .unwrap_or_default()
             .into_iter()
             .map(|snapshot| StreamSnapshot {
                 name: match (snapshot.session_kind, snapshot.peer) {

@@ -117,7 +117,7 @@ impl Desk {
     }
 
     /// Takes new invitations, and the codes back whose files are gone.
-    pub(crate) fn look(&mut self, end: &dyn Pairs) {
+    pub(crate) fn take_invitations(&mut self, end: &dyn Pairs) {
         let (Some(list), Some(_)) = (&self.list, &self.program) else {
             return;
         };
@@ -262,8 +262,8 @@ mod tests {
         let nameless = Invitation::new(None, lasts);
         let files = [&roof, &nameless].map(|made| made.write(&list).unwrap());
         Invitation::new(None, Duration::ZERO).write(&list).unwrap();
-        desk.look(&end);
-        desk.look(&end);
+        desk.take_invitations(&end);
+        desk.take_invitations(&end);
         assert_eq!(end.codes.borrow().len(), 2, "the third is over");
         assert_eq!(Invitation::files(&list).len(), 2);
         let peer = SecretKey::generate().public_key();
@@ -278,7 +278,7 @@ mod tests {
         assert!(!files[0].exists() && files[1].exists());
         // Somebody who does not wait any longer removes the other.
         Invitation::remove(&files[1]);
-        desk.look(&end);
+        desk.take_invitations(&end);
         assert!(!end.codes.borrow().contains(&nameless.code));
         assert!(desk.offered.is_empty());
         let code = desk.invite(&end, None);

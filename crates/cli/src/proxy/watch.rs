@@ -146,15 +146,17 @@ impl Watch {
         });
         let (snapshots, path_names): (Vec<_>, _) = (snapshots.collect(), self.names.clone());
         self.observation = Some(observed.start("proxy", self.clock, move || {
-            let snapshots = snapshots.iter().filter_map(|(name, look, meters)| {
-                Some(StreamSnapshot {
-                    name: (*name).to_owned(),
-                    path_names: path_names.clone(),
-                    snapshot: look()?,
-                    foreign: None,
-                    flows: meters.iter().map(flow).collect(),
-                })
-            });
+            let snapshots = snapshots
+                .iter()
+                .filter_map(|(name, take_snapshot, meters)| {
+                    Some(StreamSnapshot {
+                        name: (*name).to_owned(),
+                        path_names: path_names.clone(),
+                        snapshot: take_snapshot()?,
+                        foreign: None,
+                        flows: meters.iter().map(flow).collect(),
+                    })
+                });
             snapshots.collect()
         })?);
         Ok(())

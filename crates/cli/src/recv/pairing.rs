@@ -106,7 +106,7 @@ impl ReceivedStreams<'_> {
     /// Takes new invitations of `anabranch pair`.
     pub(super) fn look_for_invitations(&mut self) {
         if let Some(receiver) = self.receiver {
-            self.desk.look(receiver);
+            self.desk.take_invitations(receiver);
             self.look_for_phones();
         }
     }

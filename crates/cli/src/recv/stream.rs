@@ -147,12 +147,12 @@ impl<'a> Session<'a> {
     }
 
     /// Reports changes of paths, and an encoder that sends too much.
-    fn look(&mut self, now: Instant, seen: &Snapshot) {
-        for path in seen.paths.iter().filter(|path| path.link.is_some()) {
+    fn report(&mut self, now: Instant, snapshot: &Snapshot) {
+        for path in snapshot.paths.iter().filter(|path| path.link.is_some()) {
             self.path_reports.see(path.view.id, path.state(), now);
         }
         while let Some((index, state)) = self.path_reports.next(now) {
-            let name = seen
+            let name = snapshot
                 .paths
                 .get(index)
                 .map(|path| path_name(&[], index, path))
@@ -160,11 +160,11 @@ impl<'a> Session<'a> {
             self.note(format_args!("path {index} ({name}): {state:?}"));
             self.outages.on_state(index, &name, state, now);
         }
-        self.outages.see(seen, now);
+        self.outages.see(snapshot, now);
         let slowness = slowness::locked(&self.settings.slowness);
         let is_slow = slowness.was_slow_within(now, OverloadWatch::WINDOW);
         drop(slowness);
-        if let Some(overload) = self.overload.due_report(now, seen)
+        if let Some(overload) = self.overload.due_report(now, snapshot)
             && !is_slow
         {
             self.note(overload);
@@ -242,16 +242,16 @@ impl<'a> Session<'a> {
 
     fn end(mut self, ended: Ended) -> Option<Outcome> {
         let written = self.play_out();
-        let seen = self.reception.snapshot();
-        self.summarize(&seen);
+        let snapshot = self.reception.snapshot();
+        self.summarize(&snapshot);
         match written {
-            Ok(()) => self.outcome(ended, &seen),
+            Ok(()) => self.outcome(ended, &snapshot),
             error => Some(error),
         }
     }
 
-    fn outcome(&self, ended: Ended, seen: &Snapshot) -> Option<Outcome> {
-        let delivery = Delivery::of(End::Receiver, seen, 0);
+    fn outcome(&self, ended: Ended, snapshot: &Snapshot) -> Option<Outcome> {
+        let delivery = Delivery::of(End::Receiver, snapshot, 0);
         let is_stopped = self.settings.stop.is_stopped();
         match ended {
             // No error: a user who stops a session without frames knows it, and with
@@ -272,10 +272,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn summarize(&mut self, seen: &Snapshot) {
-        self.outages.see(seen, self.settings.clock.now());
+    fn summarize(&mut self, snapshot: &Snapshot) {
+        self.outages.see(snapshot, self.settings.clock.now());
         let outages = self.outages.text();
-        self.note(summary::table(End::Receiver, seen, &[], outages));
+        self.note(summary::table(End::Receiver, snapshot, &[], outages));
         if self.buffer != JitterBuffer::Off {
             self.note(self.playout.summary());
         }

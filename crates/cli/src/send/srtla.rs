@@ -277,18 +277,18 @@ impl Session<'_> {
             }
             Feed::Input(input, parameters) => self.send(*input, &parameters),
         };
-        let seen = self.sender.snapshot();
+        let snapshot = self.sender.snapshot();
         let names = self.path_manager.shown_names();
-        print::note(summary::table(End::SrtlaSender, &seen, names, None));
+        print::note(summary::table(End::SrtlaSender, &snapshot, names, None));
         self.slowness.summary().into_iter().for_each(print::note);
         self.path_manager
-            .count(self.clock.now(), &seen, self.sender, &self.observation);
+            .count(self.clock.now(), &snapshot, self.sender, &self.observation);
         self.path_manager
             .departed()
             .into_iter()
             .for_each(print::note);
         fed?;
-        Delivery::of(End::SrtlaSender, &seen, 0).check()
+        Delivery::of(End::SrtlaSender, &snapshot, 0).check()
     }
 
     /// Waits for the first link. Returns whether there is one.

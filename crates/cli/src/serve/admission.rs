@@ -66,13 +66,13 @@ impl Admission<'_> {
     }
 
     /// Reads the file of proxies again if it has changed.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn tend(&mut self, now: Instant) {
         self.follow_orders(now);
         if now < self.look_at {
             return;
         }
         self.look_at = now + FILE_INTERVAL;
-        self.desk.look(self.server);
+        self.desk.take_invitations(self.server);
         match self.allowed.refresh() {
             Ok(false) => {}
             Ok(true) => {

@@ -170,7 +170,7 @@ impl Watch<'_> {
             return;
         }
         self.look_at = now + FILE_INTERVAL;
-        self.desk.look(self.relay);
+        self.desk.take_invitations(self.relay);
         match self.allowed.refresh() {
             Ok(false) => {}
             Ok(true) => {
