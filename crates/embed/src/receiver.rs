@@ -25,14 +25,14 @@ pub struct Receiver {
 
 /// A started receiver.
 enum Running {
-    /// Of our protocol.
+    /// A receiver of our protocol.
     Own {
         receiver: anabranch_net::Receiver,
         receptions: Receptions,
         events: WatchedEvents,
         clock: Clock,
     },
-    /// Of SRT, over SRTLA or alone.
+    /// A receiver of SRT, over SRTLA or alone.
     Srt(SrtReceiver),
 }
 

@@ -9,7 +9,7 @@ use anabranch_units::MemoryShare;
 use tokio::sync::watch;
 
 use crate::event::{Ended, Event};
-use crate::server::{WatchedSession, Watcher};
+use crate::watched::{WatchedSession, Watcher};
 
 /// Maximum number of queued events. Further events are dropped and counted, unless they begin or
 /// end a session.
@@ -46,7 +46,7 @@ pub(crate) struct EventSender {
     queued: Arc<Queued>,
     ended: watch::Sender<Option<Ended>>,
     /// Copies events for the watch of a receiver.
-    watcher: Option<Watcher>,
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 /// Events of a session, in order. A reader that falls 1,024 events or 64 MiB behind loses some, but
@@ -124,13 +124,13 @@ pub(crate) fn queue_within(memory: MemoryShare) -> (EventSender, Events) {
 
 impl EventSender {
     /// Copies all events to a watcher from now on.
-    pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
+    pub(crate) fn set_watcher(&mut self, watcher: Arc<dyn Watcher>) {
         self.watcher = Some(watcher);
     }
 
     /// Returns the session as a watch names it, if it is watched.
     pub(crate) fn watched_session(&self) -> Option<WatchedSession> {
-        self.watcher.as_ref().map(|watcher| watcher.session)
+        self.watcher.as_ref().map(|watcher| watcher.session())
     }
 
     pub(crate) fn emit(&self, event: Event) {

@@ -53,6 +53,7 @@
 // | `route.rs`, `driver/reachability.rs` | the destination of a path's datagrams, and its changes |
 // | `start_error.rs` | reasons for which an end did not start |
 // | `event.rs`, `event_queue.rs`, `snapshot.rs` | the owner's events and counters |
+// | `watched.rs`, `server/watch.rs` | events of all sessions of a receiver |
 // | `key_file.rs` | files of secret keys |
 // | `clock.rs`, `random.rs` | the only places with a clock, and with the system's randomness |
 // | `testing.rs`, `testing/` | worlds in memory, for tests |
@@ -107,6 +108,7 @@ mod tcp;
 pub mod testing;
 mod via;
 mod waker;
+mod watched;
 pub mod words;
 mod worker;
 
@@ -136,7 +138,7 @@ pub use roster::{PathPlace, PresentPath, Roster, Vacancy};
 pub use sender::{SendError, Sender};
 pub use server::{
     RefusedSender, ServerBuilder, ServerConfig, Serves, SessionLimit, SessionWatch, WatchedEvent,
-    WatchedEvents, WatchedSession,
+    WatchedEvents,
 };
 pub use session_parameters::{SessionKind, SessionParameters};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
@@ -148,4 +150,5 @@ pub use streams::{
 pub use surroundings::{OnAddresses, Surroundings};
 pub use tcp::TcpFallback;
 pub use via::{Via, ViaError, interfaces, mark_sockets};
+pub use watched::WatchedSession;
 pub use worker::{Work, Worker, WorkerWaker};

@@ -18,11 +18,12 @@ use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
 use crate::server::{
     LocalAddresses, RefusedSender, Relayed, ServerBuilder, ServerConfig, ServerRole, Serves,
-    SessionLimit, WatchedSession, Watcher, sealed,
+    SessionLimit, SessionWatcher, sealed,
 };
 use crate::snapshot::Snapshot;
 use crate::start_error::StartError;
 use crate::surroundings::Surroundings;
+use crate::watched::WatchedSession;
 
 use reception::Begun;
 pub use reception::{Reception, ReturnPath};
@@ -70,10 +71,10 @@ impl Receiver {
             session_count += 1;
             if let Some(watch) = &watch {
                 let peer = opening.peer;
-                events.set_watcher(Watcher {
+                events.set_watcher(Arc::new(SessionWatcher {
                     watch: watch.clone(),
                     session: WatchedSession { number, peer },
-                });
+                }));
             }
             let audience = Audience::new(events);
             // An owner that has gone takes no more sessions.

@@ -25,9 +25,9 @@ use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, FrameId};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Kind, PairingCode, PublicKey, RESET_BYTES, Responder, SecretKey, classify, receiver_index,
+    Kind, PairingCode, PublicKey, Responder, SecretKey, classify, receiver_index,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Limiter, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Limiter, Seed};
 
 use crate::clock::Clock;
 use crate::displaced::Displaced;
@@ -46,7 +46,7 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::session_parameters::SessionParameters;
 use crate::snapshot::{EdgeCounters, Snapshot};
-use crate::socket::{Arrival, Batch};
+use crate::socket::Arrival;
 use crate::start_error::StartError;
 use crate::tcp::listener::Listener;
 pub(crate) use builder::sealed;
@@ -58,8 +58,8 @@ pub use session_limit::SessionLimit;
 use sessions::{Owner, Sessions};
 use unconfirmed::{Confirmed, UnconfirmedSessions};
 use watch::PathWatch;
-pub(crate) use watch::Watcher;
-pub use watch::{SessionWatch, WatchedEvent, WatchedEvents, WatchedSession};
+pub(crate) use watch::SessionWatcher;
+pub use watch::{SessionWatch, WatchedEvent, WatchedEvents};
 
 /// Maximum number of ended sessions that are kept until their owner takes them.
 const MAX_ENDED_COUNT: usize = 16;
@@ -274,31 +274,6 @@ impl ServerRole {
                 }
             }
         }
-    }
-
-    /// Notifies the peer with the session `index`, which this end does not have, that it is over.
-    /// Its sender then asks for a new one at once.
-    fn reset(
-        &mut self,
-        now: Instant,
-        index: Option<u32>,
-        arrival: &Arrival,
-        datagram: &[u8],
-        ports: &[Port],
-    ) {
-        let Some(index) = index else { return };
-        let is_longer = datagram.len() > RESET_BYTES;
-        if !is_longer || !self.resets.admit(now, arrival.from.ip()) {
-            return;
-        }
-        let reset = self.responder.reset(index);
-        let _ = ports[arrival.socket].send(&Batch {
-            to: arrival.from,
-            from: arrival.to,
-            ecn: Ecn::NotEct,
-            bytes: &reset,
-            datagram_bytes: reset.len(),
-        });
     }
 
     /// Opens the first protected datagram of a session. If it opens, the session becomes the
@@ -562,12 +537,6 @@ impl ServerRole {
             return Next::Over;
         }
         Next::Wait(self.sessions.next_at())
-    }
-
-    /// Reports changes of paths and refused senders. Returns the time of the next call.
-    fn advance_watch(&mut self, now: Instant) -> Option<Instant> {
-        let watch = self.watch.as_mut()?;
-        watch.advance(now, &mut self.sessions, &mut self.refused_senders)
     }
 
     /// Returns the state of the registration at the relay; `None` without a relay.

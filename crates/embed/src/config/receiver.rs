@@ -31,9 +31,9 @@ struct Keys {
 /// A checked set-up of a receiver.
 #[derive(Debug)]
 pub(crate) enum ReceiverSetup {
-    /// Of our protocol.
+    /// A receiver of our protocol.
     Own(Box<ServerConfig>),
-    /// Of SRT, over SRTLA or alone.
+    /// A receiver of SRT, over SRTLA or alone.
     Srt(IngestSetup),
 }
 

@@ -1,10 +1,15 @@
-//! Limits of resets, so that a flood of datagrams of unknown sessions does not double itself.
+//! Resets and their limits: a flood of datagrams of unknown sessions must not double itself.
 //!
 //! The token of a session index never changes (a responder that was restarted knows nothing else of
 //! its sessions). All sources together therefore get 500 a second: in an hour, the tokens of one in
 //! 2,386 of the 2³² indices. A peer without a reset asks again after a second of silence.
 
-use anabranch_units::{Duration, Limiter, Limits, Rate};
+use anabranch_secure::RESET_BYTES;
+use anabranch_units::{Duration, Ecn, Instant, Limiter, Limits, Rate};
+
+use super::ServerRole;
+use crate::port::Port;
+use crate::socket::{Arrival, Batch};
 
 /// 500 resets a second, of which a host has 100: senders behind one address ask together.
 const RESETS: Limits = Limits {
@@ -23,11 +28,36 @@ pub(super) fn limiter() -> Limiter {
     Limiter::new(RESETS)
 }
 
+impl ServerRole {
+    /// Notifies the peer with the session `index`, which this end does not have, that it is over.
+    /// Its sender then asks for a new one at once.
+    pub(super) fn reset(
+        &mut self,
+        now: Instant,
+        index: Option<u32>,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) {
+        let Some(index) = index else { return };
+        let is_longer = datagram.len() > RESET_BYTES;
+        if !is_longer || !self.resets.admit(now, arrival.from.ip()) {
+            return;
+        }
+        let reset = self.responder.reset(index);
+        let _ = ports[arrival.socket].send(&Batch {
+            to: arrival.from,
+            from: arrival.to,
+            ecn: Ecn::NotEct,
+            bytes: &reset,
+            datagram_bytes: reset.len(),
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
-
-    use anabranch_units::Instant;
 
     use super::*;
 

@@ -10,29 +10,20 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::media::DropReason;
 use anabranch_core::{FrameId, PathId, PathState};
-use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 
+use super::ServerRole;
 use super::refused_senders::{RefusedSender, RefusedSenders};
 use super::sessions::Sessions;
 use crate::event::{Ended, Event};
 use crate::snapshot::PathSnapshot;
+use crate::watched::{WatchedSession, Watcher};
 
 /// Maximum number of queued events. Further events are dropped and counted.
 const MAX_QUEUED_EVENTS: usize = 1_024;
 /// Interval between comparisons of paths, and between reports of refused senders. Reports of links
 /// come as often.
 const INTERVAL: Duration = Duration::from_millis(250);
-
-/// A session in the events of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchedSession {
-    /// Number in the order in which sessions began, from 0:
-    /// [`Reception::number`](crate::Reception::number).
-    pub number: u64,
-    /// The sender's public key.
-    pub peer: PublicKey,
-}
 
 /// An event of a receiver or of one of its sessions.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,15 +132,19 @@ impl WatchedEvents {
     }
 }
 
-/// Copies the events of one session.
-#[derive(Clone, Debug)]
-pub(crate) struct Watcher {
+/// Writes the events of one session.
+#[derive(Debug)]
+pub(crate) struct SessionWatcher {
     pub(crate) watch: SessionWatch,
     pub(crate) session: WatchedSession,
 }
 
-impl Watcher {
-    pub(crate) fn see(&self, event: &Event) {
+impl Watcher for SessionWatcher {
+    fn session(&self) -> WatchedSession {
+        self.session
+    }
+
+    fn see(&self, event: &Event) {
         let session = self.session;
         match event {
             Event::Connected { .. } => self.watch.emit(WatchedEvent::Began(session)),
@@ -237,6 +232,14 @@ impl PathWatch {
     }
 }
 
+impl ServerRole {
+    /// Reports changes of paths and refused senders. Returns the time of the next call.
+    pub(super) fn advance_watch(&mut self, now: Instant) -> Option<Instant> {
+        let watch = self.watch.as_mut()?;
+        watch.advance(now, &mut self.sessions, &mut self.refused_senders)
+    }
+}
+
 /// Returns a path's name and state, once its sender has reported it.
 fn present(path: &PathSnapshot) -> Known {
     let link = path.link.as_ref()?;
@@ -262,11 +265,9 @@ mod tests {
         assert_eq!(events.dropped_count(), 3);
         drop(watch);
         for _ in 0..MAX_QUEUED_EVENTS {
-            events
-                .recv_timeout(core::time::Duration::ZERO)
-                .expect("an event");
+            events.queue.try_recv().expect("an event");
         }
-        let over = events.recv_timeout(core::time::Duration::ZERO);
-        assert_eq!(over, Err(RecvTimeoutError::Disconnected));
+        let over = events.queue.try_recv();
+        assert_eq!(over, Err(flume::TryRecvError::Disconnected));
     }
 }
