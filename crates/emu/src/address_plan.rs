@@ -48,11 +48,8 @@ impl AddressPlan {
 
     /// Returns the IPv4 addresses of a path, whose network has 24 bits.
     pub fn v4(&self, path_index: usize) -> Ends<Ipv4Addr> {
-        let address = |host| Ipv4Addr::new(10, self.block, path_index as u8, host);
-        Ends {
-            near: address(2),
-            far: address(1),
-        }
+        let [near, far] = [2, 1].map(|host| Ipv4Addr::new(10, self.block, path_index as u8, host));
+        Ends { near, far }
     }
 
     /// Returns the IPv6 addresses of a path, whose network has 64 bits. The block has the same

@@ -49,11 +49,15 @@ impl Damager {
         if word_count < 2 {
             return;
         }
-        let mut place = || HEADER_BYTES + 2 * self.rng.below(word_count as u64) as usize;
-        let (first, second) = (place(), place());
+        let (first, second) = (self.place(word_count), self.place(word_count));
         for byte in 0..2 {
             packet.swap(first + byte, second + byte);
         }
+    }
+
+    /// Returns the position of a word by chance.
+    fn place(&mut self, word_count: usize) -> usize {
+        HEADER_BYTES + 2 * self.rng.below(word_count as u64) as usize
     }
 }
 

@@ -99,10 +99,10 @@ impl PacketSocket {
         let socket = socket(family, SockType::Raw, flags, protocol)?;
         let mut found = getifaddrs()?;
         let address = found.find_map(|interface| {
-            let address = interface
-                .address
-                .filter(|_| interface.interface_name == name);
-            address?.as_link_addr().copied()
+            if interface.interface_name != name {
+                return None;
+            }
+            interface.address?.as_link_addr().copied()
         });
         bind(
             socket.as_raw_fd(),

@@ -42,18 +42,10 @@ impl DatagramPort {
         clock: Clock,
         ahead: Duration,
     ) -> Result<Self, RelayError> {
-        let socket_error = |action, address| {
-            let link = link.name.clone();
-            move |source| RelayError::Socket {
-                link,
-                action,
-                address,
-                source,
-            }
-        };
-        let (listen, listen_addr) =
-            open_listener(link.listen).map_err(socket_error("listen at", link.listen))?;
-        let upstream = open_upstream(link.target).map_err(socket_error("send to", link.target))?;
+        let (listen, listen_addr) = open_listener(link.listen)
+            .map_err(|source| socket_error(link, "listen at", link.listen, source))?;
+        let upstream = open_upstream(link.target)
+            .map_err(|source| socket_error(link, "send to", link.target, source))?;
         let [forward, reverse] =
             build_links(&link.name, [&link.forward, &link.reverse], link.seed, ahead)?;
         let traffic = Traffic {
@@ -152,18 +144,41 @@ pub(crate) fn build_links(
     seed: Seed,
     ahead: Duration,
 ) -> Result<[Link; 2], RelayError> {
-    let build = |direction: &'static str, config: &LinkConfig| {
-        let built = config
-            .postponed(ahead)
-            .build_changeable(seed.derive(direction));
-        built.map_err(|source| RelayError::Link {
-            link: name.to_owned(),
-            direction,
-            source,
-        })
-    };
-    let [forward, reverse] = configs;
-    Ok([build("forward", forward)?, build("reverse", reverse)?])
+    let [forward, reverse] = configs.map(|config| config.postponed(ahead));
+    Ok([
+        build_link(name, "forward", &forward, seed)?,
+        build_link(name, "reverse", &reverse, seed)?,
+    ])
+}
+
+/// Builds the link of one direction.
+fn build_link(
+    name: &str,
+    direction: &'static str,
+    config: &LinkConfig,
+    seed: Seed,
+) -> Result<Link, RelayError> {
+    let built = config.build_changeable(seed.derive(direction));
+    built.map_err(|source| RelayError::Link {
+        link: name.to_owned(),
+        direction,
+        source,
+    })
+}
+
+/// Returns the error of a link's socket.
+fn socket_error(
+    link: &RelayLink,
+    action: &'static str,
+    address: SocketAddr,
+    source: io::Error,
+) -> RelayError {
+    RelayError::Socket {
+        link: link.name.clone(),
+        action,
+        address,
+        source,
+    }
 }
 
 /// Returns whether the operating system accepts it. A pending ICMP error makes one unrelated call

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Instant};
 
 use crate::discipline::{Ledger, Queue, QueueDiscipline, Refused};
 use crate::element::{Dropped, Element};
@@ -82,12 +82,10 @@ impl Bottleneck {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
         // Packets inside are otherwise accounted when they leave.
-        let mut record = |packet: &Packet| {
-            statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
-        };
-        self.queue.for_each(&mut record);
+        self.queue
+            .for_each(&mut |packet| record_stay(&mut statistics, packet, now));
         if let Some(service) = &self.in_service {
-            record(&service.packet);
+            record_stay(&mut statistics, &service.packet, now);
             statistics.busy += self.transmitter.busy(service.started_at, now, 0);
         }
         statistics
@@ -102,19 +100,9 @@ impl Bottleneck {
     ) -> Forecast {
         behind.free_at = now;
         let mut transmitter = self.transmitter.clone();
-        let mut leave = |packet: &Packet, sent_at| {
-            behind.free_at = sent_at;
-            behind.queued.push_back((sent_at, Load::of(packet)));
-            behind.last_release_at = behind.release_at(sent_at);
-            inside.push(Departure {
-                id: packet.id,
-                size_bytes: packet.size_bytes,
-                at: behind.last_release_at,
-            });
-        };
         let mut next_at = self.starts_at;
         if let Some(service) = &self.in_service {
-            leave(&service.packet, service.ends_at);
+            inside.push(pass(&mut behind, &service.packet, service.ends_at));
             next_at = None;
         }
         let mut free_at = self
@@ -126,7 +114,7 @@ impl Bottleneck {
                 .take()
                 .unwrap_or_else(|| transmitter.start_at(free_at, false));
             free_at = transmitter.end_at(starts_at, packet.size_bytes);
-            leave(packet, free_at);
+            inside.push(pass(&mut behind, packet, free_at));
         });
         behind.transmitter = Some(transmitter);
         behind
@@ -252,23 +240,35 @@ impl Element for Bottleneck {
         lost.extend(self.departed.drain(..).map(|(_, packet)| packet));
         self.starts_at = None;
         let statistics = &mut self.ledger.statistics;
-        let mut lose = |packet: Packet| {
-            let stay = now.saturating_since(packet.entered_at);
-            statistics.record_stay(packet.size_bytes, stay);
-            lost.push(packet);
-        };
-        let mut busy = Duration::ZERO;
         if let Some(service) = self.in_service.take() {
-            busy = self.transmitter.busy(service.started_at, now, 0);
-            lose(service.packet);
+            statistics.busy += self.transmitter.busy(service.started_at, now, 0);
+            record_stay(statistics, &service.packet, now);
+            lost.push(service.packet);
         }
         while let Some(packet) = self.queue.evict() {
-            lose(packet);
+            record_stay(statistics, &packet, now);
+            lost.push(packet);
         }
-        statistics.busy += busy;
     }
 
     fn held_packets(&self) -> usize {
         self.departed.len() + self.load().packets
+    }
+}
+
+/// Records the time for which a packet has been inside until `now`.
+fn record_stay(statistics: &mut QueueStatistics, packet: &Packet, now: Instant) {
+    statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
+}
+
+/// Passes a packet that is sent at `sent_at` through the forecast `behind`.
+fn pass(behind: &mut Forecast, packet: &Packet, sent_at: Instant) -> Departure {
+    behind.free_at = sent_at;
+    behind.queued.push_back((sent_at, Load::of(packet)));
+    behind.last_release_at = behind.release_at(sent_at);
+    Departure {
+        id: packet.id,
+        size_bytes: packet.size_bytes,
+        at: behind.last_release_at,
     }
 }

@@ -210,17 +210,20 @@ mod tests {
 
     #[test]
     fn all_that_is_scheduled_is_postponed() {
-        let at = Instant::from_secs;
-        let with = |second| LinkConfig {
-            rate_schedule: vec![(at(second), DataRate::ZERO)],
-            delay_schedule: vec![(at(second), Duration::ZERO)],
-            outages: vec![(at(second), Duration::from_secs(5))],
-            mtu_schedule: vec![(at(second), 1_280)],
-            trace: Trace::new(&[900, 5_000])
-                .map(|trace| trace.postponed(Duration::from_secs(second)))
-                .ok(),
-            ..LinkConfig::default()
-        };
+        fn with(second: u64) -> LinkConfig {
+            let at = Instant::from_secs(second);
+            LinkConfig {
+                rate_schedule: vec![(at, DataRate::ZERO)],
+                delay_schedule: vec![(at, Duration::ZERO)],
+                outages: vec![(at, Duration::from_secs(5))],
+                mtu_schedule: vec![(at, 1_280)],
+                trace: Trace::new(&[900, 5_000])
+                    .map(|trace| trace.postponed(Duration::from_secs(second)))
+                    .ok(),
+                ..LinkConfig::default()
+            }
+        }
+
         assert_eq!(with(10).postponed(Duration::from_secs(2)), with(12));
     }
 }

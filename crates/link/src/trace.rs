@@ -40,11 +40,13 @@ impl Trace {
     ) -> Result<Trace, TraceError> {
         let mut opportunities = Vec::new();
         let (mut last_line, mut last) = (1, 0);
-        for (line, millis) in lines {
-            let wrong = |kind| TraceError { line, kind };
-            let millis = millis.map_err(wrong)?;
+        for (line, read) in lines {
+            let millis = read.map_err(|kind| TraceError { line, kind })?;
             if millis < last {
-                return Err(wrong(TraceErrorKind::Descending));
+                return Err(TraceError {
+                    line,
+                    kind: TraceErrorKind::Descending,
+                });
             }
             opportunities.push(millis);
             (last_line, last) = (line, millis);
@@ -166,15 +168,18 @@ mod tests {
 
     #[test]
     fn a_trace_repeats_after_its_last_line() {
+        fn at(trace: &Trace, number: u64) -> u64 {
+            trace.opportunity_at(number).as_micros()
+        }
+
         let trace: Trace = "0\n2\n2\n5\n".parse().unwrap();
-        let at = |number| trace.opportunity_at(number).as_micros();
-        let times: Vec<u64> = (0..9).map(at).collect();
+        let times: Vec<u64> = (0..9).map(|number| at(&trace, number)).collect();
         let expected = [0, 2, 2, 5, 5, 7, 7, 10, 10];
         assert_eq!(times, expected.map(|millis| millis * 1_000));
         for micros in 0..25_000 {
             let after = trace.first_after(Instant::from_micros(micros));
-            assert!(at(after) > micros, "{micros}");
-            assert!(after == 0 || at(after - 1) <= micros, "{micros}");
+            assert!(at(&trace, after) > micros, "{micros}");
+            assert!(after == 0 || at(&trace, after - 1) <= micros, "{micros}");
         }
         assert_eq!(
             trace.mean_rate(),
@@ -196,18 +201,20 @@ mod tests {
 
     #[test]
     fn between_two_instants_it_carries_the_opportunities_after_the_first_up_to_the_second() {
+        fn packets(trace: &Trace, from: u64, to: u64) -> u64 {
+            let [until, before] =
+                [to, from].map(|millis| trace.bytes_by(Instant::from_millis(millis)));
+            (until - before) / 1_504
+        }
+
         let trace = Trace::new(&[1, 1, 4]).unwrap();
         let later = trace.postponed(Duration::from_millis(1));
-        let bytes = |trace: &Trace, from, to| {
-            let by = |millis| trace.bytes_by(Instant::from_millis(millis));
-            (by(to) - by(from)) / 1_504
-        };
         assert_eq!(
-            [(0, 1), (1, 4), (1, 9)].map(|(a, b)| bytes(&trace, a, b)),
+            [(0, 1), (1, 4), (1, 9)].map(|(a, b)| packets(&trace, a, b)),
             [2, 1, 6]
         );
         assert_eq!(
-            [(0, 1), (1, 2), (2, 10)].map(|(a, b)| bytes(&later, a, b)),
+            [(0, 1), (1, 2), (2, 10)].map(|(a, b)| packets(&later, a, b)),
             [1, 2, 6]
         );
     }

@@ -152,19 +152,19 @@ mod tests {
         for value in values {
             let id = StreamId(value);
             let bytes = Bytes::from_static(b"abc");
-            let data = |is_last| Message::Data {
+            let [open, last] = [false, true].map(|is_last| Message::Data {
                 id,
                 offset: value,
                 is_last,
                 bytes: bytes.clone(),
-            };
+            });
             let credit = Message::Credit {
                 id,
                 max_offset: value,
             };
             let messages = [
-                data(false),
-                data(true),
+                open,
+                last,
                 credit,
                 Message::Reset { id },
                 Message::Stop { id },

@@ -220,9 +220,11 @@ impl Mux {
         id: StreamId,
         write: impl FnOnce(&mut SendHalf, usize) -> Option<usize>,
     ) -> Poll<Result<usize, StreamError>> {
-        let is_over = self.is_over;
         let capacity = self.send_capacity();
-        let Some(stream) = self.streams.get_mut(&id).filter(|_| !is_over) else {
+        if self.is_over {
+            return Poll::Ready(Err(StreamError::SessionOver));
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
             return Poll::Ready(Err(StreamError::SessionOver));
         };
         if stream.send.is_stopped() {
@@ -356,8 +358,10 @@ impl Mux {
     }
 
     fn forget_if_over(&mut self, id: StreamId) {
-        let is_over = |stream: &&Stream| stream.is_released && stream.send.is_over();
-        if let Some(stream) = self.streams.get(&id).filter(is_over) {
+        if let Some(stream) = self.streams.get(&id)
+            && stream.is_released
+            && stream.send.is_over()
+        {
             self.windows_bytes -= stream.receive.window_bytes();
             self.peer_count -= usize::from(!self.is_own(id));
             self.streams.remove(&id);

@@ -42,11 +42,12 @@ impl Budget {
 
     /// Takes `wanted` bytes, or all that are left.
     fn take(&self, wanted: u64) -> u64 {
-        let taken = |left: u64| Some(left.saturating_sub(wanted));
         let left = &self.0.left_bytes;
         // The closure returns no None.
         let (Ok(before) | Err(before)) =
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                Some(left.saturating_sub(wanted))
+            });
         before.min(wanted)
     }
 

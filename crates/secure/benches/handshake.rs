@@ -16,19 +16,21 @@ fn cpu_nanos() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
+/// Nanoseconds of CPU time of some calls.
+fn round(repetitions: u32, work: &mut impl FnMut()) -> f64 {
+    let start = cpu_nanos();
+    (0..repetitions).for_each(|_| work());
+    cpu_nanos() - start
+}
+
 /// Microseconds of CPU time per call, of the best of some rounds.
 fn measure(mut work: impl FnMut()) -> f64 {
     let mut repetitions = 1;
-    let mut round = |repetitions: u32| {
-        let start = cpu_nanos();
-        (0..repetitions).for_each(|_| work());
-        cpu_nanos() - start
-    };
-    while round(repetitions) < NANOS_PER_ROUND {
+    while round(repetitions, &mut work) < NANOS_PER_ROUND {
         repetitions *= 2;
     }
     let best = (0..ROUNDS)
-        .map(|_| round(repetitions))
+        .map(|_| round(repetitions, &mut work))
         .fold(f64::MAX, f64::min);
     best / f64::from(repetitions) / 1e3
 }

@@ -72,12 +72,13 @@ pub fn make_private_folder(path: &Path) -> io::Result<()> {
 /// Another user can, or the file cannot be found.
 pub fn check_unshared(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
-    let unreadable = || format!("cannot read {shown}");
-    let real = path.canonicalize();
-    let real = match real {
+    let real = match path.canonicalize() {
         Ok(real) if real.is_file() => real,
         // A pipe or standard input has no place.
-        _ => return path.metadata().map(drop).with_context(unreadable),
+        _ => {
+            let found = path.metadata().map(drop);
+            return found.with_context(|| format!("cannot read {shown}"));
+        }
     };
     system::check_unshared(&real)?;
     Ok(())

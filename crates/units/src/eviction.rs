@@ -49,18 +49,22 @@ pub fn evicted<Id: Copy, Order: Ord>(
             *counts.entry(network).or_default() += 1;
         }
     }
-    // The largest network first.
-    let crowd = |place: &Occupant<Id, Order>| {
-        let around = Network::around(place.address);
-        let mut crowd: Vec<_> = around.map(|(network, _)| counts.get(&network)).collect();
-        crowd.reverse();
-        crowd
-    };
     let candidates = places.iter().filter(|place| {
         place.right != Right::Kept && place.right <= newcomer.right && may_go(place)
     });
-    let first = candidates.min_by_key(|place| (place.right, Reverse(crowd(place)), &place.used_at));
+    let first = candidates.min_by_key(|place| {
+        let crowd = crowd(&counts, place.address);
+        (place.right, Reverse(crowd), &place.used_at)
+    });
     first.map(|place| place.id)
+}
+
+/// Returns the number of occupants of each network around an address, the largest network first.
+fn crowd(counts: &BTreeMap<Network, usize>, address: IpAddr) -> Vec<Option<&usize>> {
+    let around = Network::around(address);
+    let mut crowd: Vec<_> = around.map(|(network, _)| counts.get(&network)).collect();
+    crowd.reverse();
+    crowd
 }
 
 #[cfg(test)]

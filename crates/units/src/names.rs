@@ -22,9 +22,11 @@ pub fn nearest_name<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
         if asked.chars().count() < SHORTEST_PART {
             return None;
         }
-        let place = |name: &&str| name.to_lowercase().find(&asked);
-        let holding = names.iter().copied().filter(|name| place(name).is_some());
-        holding.min_by_key(|name| place(name) != Some(0))
+        let holding = names
+            .iter()
+            .copied()
+            .filter(|name| name.to_lowercase().contains(&asked));
+        holding.min_by_key(|name| !name.to_lowercase().starts_with(&asked))
     })
 }
 

@@ -37,28 +37,28 @@ pub(crate) fn parse(
     known_units: &'static [&'static str],
     scale: fn(&str) -> Option<f64>,
 ) -> Result<u64, ParseQuantityError> {
-    let error = || ParseQuantityError {
+    parsed(text.trim(), scale).ok_or_else(|| ParseQuantityError {
         text: text.to_owned(),
         wanted,
         known_units,
-    };
-    let trimmed = text.trim();
+    })
+}
+
+/// Parses a number and a unit without blanks around them.
+fn parsed(trimmed: &str, scale: fn(&str) -> Option<f64>) -> Option<u64> {
     let unit_at = trimmed
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
         .unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(unit_at);
-    let number: f64 = number.replace('_', "").parse().map_err(|_| error())?;
-    let unit = unit.trim();
+    let (digits, rest) = trimmed.split_at(unit_at);
+    let number: f64 = digits.replace('_', "").parse().ok()?;
+    let unit = rest.trim();
     if unit.is_empty() && number == 0.0 {
-        return Ok(0);
+        return Some(0);
     }
-    let value = number * scale(unit).ok_or_else(error)?;
+    let value = number * scale(unit)?;
     // 2^63 bounds every quantity so that sums of two cannot overflow.
-    if value.is_finite() && value < 9.2e18 {
-        Ok((value + 0.5) as u64)
-    } else {
-        Err(error())
-    }
+    let is_bounded = value.is_finite() && value < 9.2e18;
+    is_bounded.then_some((value + 0.5) as u64)
 }
 
 /// Writes `value` with at most three decimals and without trailing zeros.

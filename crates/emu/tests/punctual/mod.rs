@@ -26,20 +26,23 @@ pub struct Watch {
 impl Watch {
     #[allow(clippy::disallowed_methods, reason = "it measures the machine")]
     pub fn start() -> Watch {
+        fn since(began: std::time::Instant) -> Instant {
+            Instant::ZERO + Duration::from_std(began.elapsed())
+        }
+
         let is_over = Arc::new(AtomicBool::new(false));
         let worst = Arc::<Mutex<Lateness>>::default();
         thread::spawn({
             let (is_over, worst) = (Arc::clone(&is_over), Arc::clone(&worst));
             move || {
                 let began = std::time::Instant::now();
-                let now = || Instant::ZERO + Duration::from_std(began.elapsed());
                 let mut punctuality = Punctuality::default();
                 while !is_over.load(Ordering::Relaxed) {
-                    let due_at = now() + Duration::from_std(TURN);
+                    let due_at = since(began) + Duration::from_std(TURN);
                     thread::sleep(TURN);
-                    punctuality.on_turn(now(), due_at);
+                    punctuality.on_turn(since(began), due_at);
                     let mut worst = worst.lock().unwrap_or_else(PoisonError::into_inner);
-                    *worst = punctuality.lateness(now()).max(*worst);
+                    *worst = punctuality.lateness(since(began)).max(*worst);
                 }
             }
         });

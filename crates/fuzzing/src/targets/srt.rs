@@ -82,12 +82,16 @@ impl Ends {
 
     fn hand_to_listener(&mut self, from: SocketAddr, datagram: &[u8]) {
         let settings = self.settings.clone();
-        let mut admit = |request: &Request| match request.stream_id.as_deref() {
-            Some("other") => Err(Rejection::NotFound),
-            _ => Ok(settings.clone()),
-        };
         self.listener
-            .handle_datagram(self.now, from, datagram, &mut admit);
+            .handle_datagram(
+                self.now,
+                from,
+                datagram,
+                &mut |request: &Request| match request.stream_id.as_deref() {
+                    Some("other") => Err(Rejection::NotFound),
+                    _ => Ok(settings.clone()),
+                },
+            );
         assert!(self.listener.connection_count() <= MAX_CONNECTIONS);
         while let Some(event) = self.listener.poll_event() {
             if let Event::Connected(id, _) = event
@@ -130,11 +134,6 @@ impl Ends {
 
     fn step(&mut self, action: u8, bytes: &[u8]) {
         let mut datagram = bytes.to_vec();
-        let mut set = |place: core::ops::Range<usize>, value: [u8; 4]| {
-            if let Some(field) = datagram.get_mut(place) {
-                field.copy_from_slice(&value);
-            }
-        };
         match action % steps::COUNT {
             steps::EXCHANGE => self.exchange(),
             steps::SEND => {
@@ -143,17 +142,21 @@ impl Ends {
                 }
             }
             steps::FROM_PEER => {
-                set(DESTINATION, self.connected.to_be_bytes());
+                set(&mut datagram, DESTINATION, self.connected.to_be_bytes());
                 self.hand_to_listener(caller_address(), &datagram);
             }
             steps::FROM_LISTENER => {
                 if let Some(connection) = self.caller.connection() {
-                    set(DESTINATION, connection.local_id().to_be_bytes());
+                    set(
+                        &mut datagram,
+                        DESTINATION,
+                        connection.local_id().to_be_bytes(),
+                    );
                 }
                 self.caller.handle_datagram(self.now, &datagram);
             }
             steps::CONCLUDE => {
-                set(COOKIE, self.cookie);
+                set(&mut datagram, COOKIE, self.cookie);
                 self.hand_to_listener(caller_address(), &datagram);
             }
             _ => self.hand_to_listener((Ipv4Addr::new(203, 0, 113, 1), 1).into(), &datagram),
@@ -161,22 +164,33 @@ impl Ends {
     }
 }
 
+/// Sets a field of a datagram, if it is that long.
+fn set(datagram: &mut [u8], place: core::ops::Range<usize>, value: [u8; 4]) {
+    if let Some(field) = datagram.get_mut(place) {
+        field.copy_from_slice(&value);
+    }
+}
+
+fn step(seed: Writer, action: u8, bytes: &[u8]) -> Writer {
+    seed.raw([action]).u16(10).bytes(bytes)
+}
+
+fn header(first: u32, info: u32) -> Vec<u8> {
+    words(&[first, info, 0, 0])
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+fn control(kind: u32, info: u32, body: &[u32]) -> Vec<u8> {
+    [header(1 << 31 | kind << 16, info), words(body)].concat()
+}
+
 fn seeds() -> Vec<Vec<u8>> {
-    let step = |seed: Writer, action: u8, bytes: &[u8]| seed.raw([action]).u16(10).bytes(bytes);
     let begun = (0..3).fold(Writer::default().raw([1]), |seed, _| {
         step(seed, steps::EXCHANGE, &[])
     });
-    let header = |first: u32, info: u32| -> Vec<u8> {
-        [first, info, 0, 0]
-            .into_iter()
-            .flat_map(u32::to_be_bytes)
-            .collect()
-    };
-    let words =
-        |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };
-    let control = |kind: u32, info: u32, body: &[u32]| {
-        [header(1 << 31 | kind << 16, info), words(body)].concat()
-    };
     let sent = (0..8).fold(begun, |seed, number: u8| {
         let seed = step(seed, steps::SEND, &[number; 188]);
         step(seed, steps::EXCHANGE, &[])

@@ -50,6 +50,14 @@ fn shown(queue: &Queue) -> Vec<u64> {
     shown
 }
 
+/// Returns the load of packets of 500 bytes.
+fn load_of(packets: usize) -> Load {
+    Load {
+        bytes: 500 * packets as u64,
+        packets,
+    }
+}
+
 #[test]
 fn packets_are_conserved_by_every_discipline() {
     for discipline in all() {
@@ -57,13 +65,9 @@ fn packets_are_conserved_by_every_discipline() {
         let mut queue = queue(&discipline, QueueLimit::Unlimited);
         assert_eq!(fill(&mut queue, 6, Load::default(), &mut ledger), 6);
         assert_eq!(shown(&queue), [0, 1, 2, 3, 4, 5], "{discipline:?}");
-        let load = |packets: usize| Load {
-            bytes: 500 * packets as u64,
-            packets,
-        };
-        assert_eq!(queue.load(), load(6), "{discipline:?}");
+        assert_eq!(queue.load(), load_of(6), "{discipline:?}");
         let mut left: Vec<u64> = (0..2).map(|_| queue.evict().unwrap().id).collect();
-        assert_eq!(queue.load(), load(4), "{discipline:?}");
+        assert_eq!(queue.load(), load_of(4), "{discipline:?}");
         while let Some(packet) = queue.dequeue(at(1), &mut ledger) {
             left.push(packet.id);
         }
@@ -150,13 +154,6 @@ fn assert_refused(mistakes: &[Discipline], by_saying: &str) {
 #[test]
 fn red_refuses_shares_beyond_0_and_1_and_thresholds_out_of_order() {
     let usual = RedOptions::default();
-    let share = |max_probability, weight| {
-        Discipline::Red(RedOptions {
-            max_probability,
-            weight,
-            ..usual
-        })
-    };
     let shares = [
         (0.0, 0.002),
         (1.1, 0.002),
@@ -165,16 +162,15 @@ fn red_refuses_shares_beyond_0_and_1_and_thresholds_out_of_order() {
         (-0.1, 0.002),
     ];
     assert_refused(
-        &shares.map(|(p, w)| share(p, w)),
+        &shares.map(|(max_probability, weight)| {
+            Discipline::Red(RedOptions {
+                max_probability,
+                weight,
+                ..usual
+            })
+        }),
         "max-probability and weight",
     );
-    let thresholds = |min_threshold, max_threshold| {
-        Discipline::Red(RedOptions {
-            min_threshold,
-            max_threshold,
-            ..usual
-        })
-    };
     use QueueLimit::{Bytes, Packets, Unlimited};
     let pairs = [
         (Packets(15), Packets(5)),
@@ -184,7 +180,13 @@ fn red_refuses_shares_beyond_0_and_1_and_thresholds_out_of_order() {
         (Bytes(5), Unlimited),
     ];
     assert_refused(
-        &pairs.map(|(min, max)| thresholds(min, max)),
+        &pairs.map(|(min_threshold, max_threshold)| {
+            Discipline::Red(RedOptions {
+                min_threshold,
+                max_threshold,
+                ..usual
+            })
+        }),
         "two of a kind",
     );
 }
@@ -287,24 +289,28 @@ fn red(ecn: bool, is_gentle: bool) -> Discipline {
 
 #[test]
 fn rfc3168_7_red_marks_below_a_probability_of_1_and_drops_at_it() {
-    let outcomes = |ecn, transport| outcomes(&red(ecn, false), transport, 200, Duration::ZERO);
-    let [_, marked, dropped] = outcomes(true, Ecn::Ect0);
+    fn of_red(ecn: bool, transport: Ecn) -> [usize; 3] {
+        outcomes(&red(ecn, false), transport, 200, Duration::ZERO)
+    }
+
+    let [_, marked, dropped] = of_red(true, Ecn::Ect0);
     assert!(marked > 0 && dropped > 100, "{marked} {dropped}");
     for (ecn, transport) in [(false, Ecn::Ect0), (true, Ecn::NotEct)] {
-        let [_, marked, dropped] = outcomes(ecn, transport);
+        let [_, marked, dropped] = of_red(ecn, transport);
         assert!(marked == 0 && dropped > 100, "{ecn} {dropped}");
     }
 }
 
 #[test]
 fn rfc8033_5_1_pie_marks_up_to_10_percent_and_drops_above() {
-    let pie = |ecn| {
+    fn pie(ecn: bool) -> Discipline {
         Discipline::Pie(PieOptions {
             max_burst: Duration::ZERO,
             ecn,
             ..PieOptions::default()
         })
-    };
+    }
+
     // No packet leaves, so that the delay grows and the probability with it: to 10 % first, then 1.
     let gap = Duration::from_micros(100);
     let [_, marked, dropped] = outcomes(&pie(true), Ecn::Ect0, 20_000, gap);

@@ -59,10 +59,10 @@ impl Screen {
 
     /// Returns whether an initiation's maker has the cookie of the address that it came from.
     pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
-        datagram
-            .split_last_chunk()
-            .filter(|_| is_initiations(datagram.len()))
-            .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
+        is_initiations(datagram.len())
+            && datagram
+                .split_last_chunk()
+                .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
     }
 
     /// Answers an initiation that [`check`](Self::check) let pass with the means to prove that its

@@ -7,20 +7,23 @@ use proptest::prelude::*;
 /// Returns two sessions that are each other's peer.
 fn pair() -> (Session, Session) {
     let (one, other) = ([1; 32], [2; 32]);
-    let session = |sealing_key, opening_key, local_index, remote_index, is_confirmed| {
-        Session::new(&Agreement {
-            sealing_key,
-            opening_key,
-            local_index,
-            remote_index,
-            is_confirmed,
-            reset_token: None,
-        })
-    };
-    (
-        session(&one, &other, 10, 20, true),
-        session(&other, &one, 20, 10, false),
-    )
+    let first = Session::new(&Agreement {
+        sealing_key: &one,
+        opening_key: &other,
+        local_index: 10,
+        remote_index: 20,
+        is_confirmed: true,
+        reset_token: None,
+    });
+    let second = Session::new(&Agreement {
+        sealing_key: &other,
+        opening_key: &one,
+        local_index: 20,
+        remote_index: 10,
+        is_confirmed: false,
+        reset_token: None,
+    });
+    (first, second)
 }
 
 fn sealed(session: &mut Session, path_id: u8, plaintext: &[u8]) -> Vec<u8> {

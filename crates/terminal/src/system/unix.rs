@@ -117,13 +117,11 @@ pub(crate) fn check_unshared(real: &Path) -> anyhow::Result<()> {
         let found = place
             .metadata()
             .with_context(|| format!("cannot read {shown}"))?;
-        let is_fixed = || statvfs(place).is_ok_and(|of| of.f_flag.contains(READ_ONLY));
-        let complaint = complaint(place, own, found.uid(), found.mode());
-        ensure!(
-            complaint.is_none() || is_fixed(),
-            "another user could change {shown}: {}",
-            complaint.unwrap_or_default()
-        );
+        let Some(complaint) = complaint(place, own, found.uid(), found.mode()) else {
+            continue;
+        };
+        let is_fixed = statvfs(place).is_ok_and(|of| of.f_flag.contains(READ_ONLY));
+        ensure!(is_fixed, "another user could change {shown}: {complaint}");
     }
     Ok(())
 }
@@ -244,12 +242,15 @@ mod tests {
 
     #[test]
     fn a_file_that_others_can_change_or_replace_is_found_out() {
+        fn set_mode(path: &Path, mode: u32) {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         let path = inner.join("senders");
         fs::create_dir(&inner).unwrap();
         fs::write(&path, "").unwrap();
-        let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
         for (of_folder, of_file, is_refused) in [
             (0o755, 0o644, false),
             (0o700, 0o600, false),
@@ -259,12 +260,12 @@ mod tests {
             (0o775, 0o600, true),
             (0o777, 0o600, true),
         ] {
-            mode(&inner, of_folder).unwrap();
-            mode(&path, of_file).unwrap();
+            set_mode(&inner, of_folder);
+            set_mode(&path, of_file);
             let checked = check_unshared(&path);
             assert_eq!(checked.is_err(), is_refused, "{of_folder:o} {of_file:o}");
         }
-        mode(&inner, 0o777).unwrap();
+        set_mode(&inner, 0o777);
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let error = check_unshared(&link).unwrap_err().to_string();
@@ -275,8 +276,9 @@ mod tests {
 
     #[test]
     fn owners_are_this_user_and_root() {
-        let complaint = |owner| complaint(Path::new("/x"), 1_000, owner, 0o644);
-        assert_eq!((complaint(1_000), complaint(0)), (None, None));
-        assert!(complaint(1_001).unwrap().contains("user 1001"));
+        let [own, of_root, of_other] =
+            [1_000, 0, 1_001].map(|owner| complaint(Path::new("/x"), 1_000, owner, 0o644));
+        assert_eq!((own, of_root), (None, None));
+        assert!(of_other.unwrap().contains("user 1001"));
     }
 }

@@ -25,8 +25,8 @@ fn the_idlest_of_the_most_crowded_network_gives_way() {
     // Two of one host, in a network of four.
     assert_eq!(choice(&places, &place(9, "203.0.113.1", 40)), Some(3));
     // The newcomer makes its own host the most crowded one.
-    let newcomer = || (0..2).map(|_| place(9, "192.0.2.1", 40));
-    let more: Vec<_> = places.iter().copied().chain(newcomer()).collect();
+    let newcomers = [place(9, "192.0.2.1", 40), place(9, "192.0.2.1", 40)];
+    let more: Vec<_> = places.iter().copied().chain(newcomers).collect();
     assert_eq!(choice(&more, &place(10, "192.0.2.1", 40)), Some(1));
     for (address, other) in [
         ("2001:db8:0:1::1", "2001:db8:0:2::1"),

@@ -93,12 +93,15 @@ fn send_and_receive_carry_a_file_over_two_paths() {
     );
     let expected = format!("{frame_count} frames received");
     // The sender asks for a latency of 300 ms.
-    let allows = |is_so| watch.allows(is_so, "frames of an example", &[]);
+    let what = "frames of an example";
     let are_all_received = received.contains(&expected);
-    assert!(allows(are_all_received), "{sent:?} {received:?}");
+    assert!(
+        watch.allows(are_all_received, what, &[]),
+        "{sent:?} {received:?}"
+    );
     let received = fs::read(folder.join("received")).expect("the receiver has written it");
     assert!(
-        allows(received == film),
+        watch.allows(received == film, what, &[]),
         "{} of {} bytes",
         received.len(),
         film.len()
@@ -141,9 +144,9 @@ fn the_own_scheduler_uses_both_paths_alike() {
 #[test]
 fn the_simulation_compares_two_schedulers() {
     fn share(scheduler: &str, lines: &[String]) -> f64 {
-        let begins = |line: &&String| line.starts_with(scheduler);
-        let line = lines.iter().find(begins).expect(scheduler);
-        let number = line.split(' ').nth(1).expect("a number");
+        let mut lines = lines.iter();
+        let found = lines.find(|line| line.starts_with(scheduler));
+        let number = found.expect(scheduler).split(' ').nth(1).expect("a number");
         number.parse().expect("a number")
     }
 

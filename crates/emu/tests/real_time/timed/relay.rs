@@ -34,6 +34,15 @@ fn socket() -> UdpSocket {
     socket
 }
 
+/// Waits by a socket that receives nothing.
+fn idle_until(at: std::time::Instant) {
+    let least = std::time::Duration::from_millis(1);
+    let left = at.saturating_duration_since(now()).max(least);
+    let idle = socket();
+    idle.set_read_timeout(Some(left)).expect("a timeout");
+    assert!(idle.recv(&mut [0]).is_err());
+}
+
 #[allow(clippy::disallowed_methods, reason = "these tests measure real time")]
 fn now() -> std::time::Instant {
     std::time::Instant::now()
@@ -231,23 +240,17 @@ fn an_outage_counts_from_the_origin_and_the_link_comes_back() {
         origin: Some(origin),
     })
     .expect("started");
-    let wait_for = |at: std::time::Instant| {
-        let left = at.saturating_duration_since(now()).max(ms(1));
-        let idle = socket();
-        idle.set_read_timeout(Some(left)).expect("a timeout");
-        assert!(idle.recv(&mut [0]).is_err());
-    };
     // Down from 1.2 to 2.4 s after the origin: "early" leaves before, "lost" is in flight, "late"
     // arrives during it.
     client
         .send_to(b"early", relay.listen_addr(0))
         .expect("sent");
     assert_eq!(receive(&target).0, b"early");
-    wait_for(origin + ms(800));
+    idle_until(origin + ms(800));
     client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
-    wait_for(origin + ms(1_800));
+    idle_until(origin + ms(1_800));
     client.send_to(b"late", relay.listen_addr(0)).expect("sent");
-    wait_for(origin + ms(2_600));
+    idle_until(origin + ms(2_600));
     client.send_to(b"back", relay.listen_addr(0)).expect("sent");
     assert_eq!(receive(&target).0, b"back");
     assert_eq!(
