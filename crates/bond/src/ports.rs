@@ -268,10 +268,12 @@ impl Ports {
             if is_name && needs_lookup && now >= port.lookup_at {
                 port.lookup_at = now + LOOKUP_INTERVAL;
                 let answers = self.answers.0.clone();
-                // Nobody reads it once the sender is gone.
-                let answer = move |found| drop(answers.send((index, found)));
-                let remote = &port.path.remote;
-                let is_asked = may_ask && surroundings.resolve_beside(remote, Box::new(answer));
+                let is_asked = may_ask
+                    && surroundings.resolve_beside(
+                        &port.path.remote,
+                        // Nobody reads it once the sender is gone.
+                        Box::new(move |found| drop(answers.send((index, found)))),
+                    );
                 self.pending += usize::from(is_asked);
             }
             if port.socket.is_some() && !port.is_up && now >= port.heard_at + TURN_SILENCE {

@@ -147,25 +147,27 @@ impl Keys {
         kek: &Key,
         buffer: &mut [u8; 2 * MAX_KEY_BYTES],
     ) -> Result<(), WrongSecret> {
-        let bytes = self.length.bytes();
         let unwrapped = unwrap_bytes(self.length, kek, message.wrapped, buffer)?;
-        let salted = |at: usize, before: Option<SaltedKey>| {
-            let mut key = [0; MAX_KEY_BYTES];
-            key[..bytes].copy_from_slice(&unwrapped[at..at + bytes]);
-            let repeated = before.filter(|before| before.key == key);
-            Some(repeated.unwrap_or(SaltedKey {
-                key,
-                salt: message.salt,
-            }))
-        };
+        let (first, second) = unwrapped.split_at(self.length.bytes());
         match message.keys {
-            WrappedKeys::One(KeyParity::Even) => self.even = salted(0, self.even),
-            WrappedKeys::One(KeyParity::Odd) => self.odd = salted(0, self.odd),
+            WrappedKeys::One(parity) => self.take_key(parity, first, message.salt),
             WrappedKeys::Both => {
-                (self.even, self.odd) = (salted(0, self.even), salted(bytes, self.odd));
+                self.take_key(KeyParity::Even, first, message.salt);
+                self.take_key(KeyParity::Odd, second, message.salt);
             }
         }
         Ok(())
+    }
+
+    /// Takes a key. One that is repeated keeps its salt.
+    fn take_key(&mut self, parity: KeyParity, bytes: &[u8], salt: Salt) {
+        let mut key = [0; MAX_KEY_BYTES];
+        let length = self.length.bytes();
+        key[..length].copy_from_slice(&bytes[..length]);
+        let place = self.key_mut(parity);
+        if place.is_none_or(|before| before.key != key) {
+            *place = Some(SaltedKey { key, salt });
+        }
     }
 
     /// Makes another key in place of the one of this parity.
@@ -389,7 +391,7 @@ mod tests {
             let mut entropy = Entropy::new(&[8; SECRET_BYTES]);
             let mut next = Keys::generate(&passphrase(), KeyLength::Aes256, &mut entropy);
             next.renew(KeyParity::Odd, &mut entropy);
-            next.even = sender.even.filter(|_| both);
+            next.even = if both { sender.even } else { None };
             let message = next.message();
             let parsed = KeyMaterial::parse(&message).unwrap();
             assert!(receiver.needs_derivation(&parsed));

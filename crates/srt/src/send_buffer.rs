@@ -151,10 +151,10 @@ impl SendBuffer {
     /// Returns the time at which a packet left, if it left once.
     pub(crate) fn left_once_at(&self, index: u64) -> Option<Instant> {
         let place = usize::try_from(index.checked_sub(self.first)?).ok()?;
-        let packet = self
-            .packets
-            .get(place)
-            .filter(|_| place < self.sent_count)?;
+        if place >= self.sent_count {
+            return None;
+        }
+        let packet = self.packets.get(place)?;
         (packet.retransmitted == 0).then_some(packet.sent_at)
     }
 

@@ -39,16 +39,19 @@ pub(crate) fn given_up(
     places: &[GroupOccupant],
     newcomer: &GroupOccupant,
 ) -> Result<Option<GroupId>, NoPlace> {
-    let largest = |place: &GroupOccupant| Network::around(place.address).last();
-    let is_neighbour = |place: &GroupOccupant| largest(place) == largest(newcomer);
-    let neighbour_count = places.iter().filter(|place| is_neighbour(place)).count();
+    let largest = Network::around(newcomer.address).last();
+    let neighbours = places
+        .iter()
+        .filter(|place| Network::around(place.address).last() == largest);
+    let neighbour_count = neighbours.count();
     let is_network_full = neighbour_count >= MAX_GROUPS_OF_NETWORK;
     if places.len() < MAX_GROUPS && !is_network_full {
         return Ok(None);
     }
     evicted(places, newcomer, |place| {
         let is_tried = newcomer.used_at >= place.used_at + TRIAL;
-        !is_network_full || (is_tried && is_neighbour(place))
+        let is_neighbour = Network::around(place.address).last() == largest;
+        !is_network_full || (is_tried && is_neighbour)
     })
     .map(Some)
     .ok_or(NoPlace)

@@ -143,8 +143,10 @@ impl Receiver {
         }
 
         let id = group;
-        let group = self.groups.get_mut(&group);
-        let Some(group) = group.filter(|_| wire::is_srt(datagram)) else {
+        if !wire::is_srt(datagram) {
+            return Vec::new();
+        }
+        let Some(group) = self.groups.get_mut(&id) else {
             return Vec::new();
         };
         let is_ack = wire::is_srt_ack(datagram);

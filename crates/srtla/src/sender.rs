@@ -354,11 +354,15 @@ impl Sender {
     /// Returns the bitrate of media that the links carry, for an encoder that follows it. Metered
     /// links count only if there is no other.
     pub fn target(&self, now: Instant) -> DataRate {
-        let is_in_time = |link: &Link| link.is_up() && link.rtt.forward() < self.latency;
-        let up = || self.links.iter().flatten().filter(|link| is_in_time(link));
-        let has_free = up().any(|link| !link.options.is_metered);
-        let used = up().filter(|link| !has_free || !link.options.is_metered);
-        let queued: u64 = up().map(|link| link.queued_bytes(now)).sum();
+        let all = self.links.iter().flatten();
+        let up: Vec<&Link> = all
+            .filter(|link| link.is_up() && link.rtt.forward() < self.latency)
+            .collect();
+        let has_free = up.iter().any(|link| !link.options.is_metered);
+        let used = up
+            .iter()
+            .filter(|link| !has_free || !link.options.is_metered);
+        let queued: u64 = up.iter().map(|link| link.queued_bytes(now)).sum();
         let rates = used.map(|link| link.usable_rate(now));
         target::target(rates, self.queued_bytes + queued)
     }

@@ -41,8 +41,11 @@ fn every_case_keeps_its_bars_and_a_window_algorithm_does_not() {
     let mut misses = Vec::new();
     let mut classic_misses = 0;
     std::thread::scope(|scope| {
-        let run = |case| scope.spawn(move || (outcomes::<Ours>(case), outcomes::<Classic>(case)));
-        let running: Vec<_> = CASES.iter().map(run).collect();
+        let mut running = Vec::new();
+        for case in CASES {
+            let run = scope.spawn(move || (outcomes::<Ours>(case), outcomes::<Classic>(case)));
+            running.push(run);
+        }
         for (case, run) in CASES.iter().zip(running) {
             let (ours, classic) = run.join().expect("a run");
             println!("{} | {ours} | {classic}", case.name);

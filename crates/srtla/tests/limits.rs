@@ -142,8 +142,12 @@ fn messages_leave_by_the_fastest_link_that_costs_nothing() {
     let now = bed.now();
     let keepalive = control(KEEPALIVE, 0, 0, &[]);
     let sender = &mut bed.sender;
-    let mut link_of_a_message = |is_metered: [bool; 3]| {
-        for (index, is_metered) in is_metered.into_iter().enumerate() {
+    for (metered, expected) in [
+        ([false; 3], LinkId(1)),
+        ([false, true, false], LinkId(2)),
+        ([true; 3], LinkId(1)),
+    ] {
+        for (index, is_metered) in metered.into_iter().enumerate() {
             let options = LinkOptions {
                 is_metered,
                 ..LinkOptions::default()
@@ -152,11 +156,9 @@ fn messages_leave_by_the_fastest_link_that_costs_nothing() {
         }
         while sender.poll_transmit(now).is_some() {}
         sender.handle_srt(now, &keepalive);
-        sender.poll_transmit(now).expect("a message").link
-    };
-    assert_eq!(link_of_a_message([false; 3]), LinkId(1));
-    assert_eq!(link_of_a_message([false, true, false]), LinkId(2));
-    assert_eq!(link_of_a_message([true; 3]), LinkId(1));
+        let message = sender.poll_transmit(now).expect("a message");
+        assert_eq!(message.link, expected, "{metered:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::libsrt::{FIRST, RECEIVER, SENDER};
 use super::network::{World, caller_address, entropy};
 use super::recovery::ours;
-use crate::listener::{Listener, MAX_BUFFERED_BYTES, MAX_CONNECTIONS, Request};
+use crate::listener::{Listener, MAX_BUFFERED_BYTES, MAX_CONNECTIONS};
 use crate::settings::{Passphrase, Settings};
 use crate::wire::handshake::{Handshake, HandshakeType};
 use crate::wire::loss_list::{LossList, append};
@@ -22,8 +22,7 @@ fn now() -> Instant {
 
 /// Hands a datagram to the listener and returns its answers.
 fn ask(listener: &mut Listener, from: SocketAddr, datagram: &[u8]) -> Vec<Vec<u8>> {
-    let mut admit = |_: &Request| Ok(Settings::default());
-    listener.handle_datagram(now(), from, datagram, &mut admit);
+    listener.handle_datagram(now(), from, datagram, &mut |_| Ok(Settings::default()));
     let answers = core::iter::from_fn(|| listener.poll_transmit(now()));
     answers.map(|(_, datagram)| datagram).collect()
 }
@@ -87,16 +86,23 @@ fn connect(
 ) -> Option<Rejection> {
     let to = ([198, 51, 100, 1], 9_000).into();
     let mut caller = Caller::new(now(), to, None, calling, entropy(seed));
-    let mut exchange = |datagram: Vec<u8>| {
-        let mut admit = |_: &Request| Ok(admitted.clone());
-        listener.handle_datagram(at, from, &datagram, &mut admit);
-        let mut all = core::iter::from_fn(|| listener.poll_transmit(at));
-        let answer = all.by_ref().filter(|(to, _)| *to == from).last();
-        answer.map(|(_, answer)| answer)
-    };
-    let answer = exchange(caller.poll_transmit(now()).unwrap()).unwrap();
-    caller.handle_datagram(now(), &answer);
-    exchange(caller.poll_transmit(now()).unwrap()).and_then(|answer| refusal(&answer))
+    let mut answer: Option<Vec<u8>> = None;
+    for _ in 0..2 {
+        if let Some(answer) = &answer {
+            caller.handle_datagram(now(), answer);
+        }
+        let datagram = caller.poll_transmit(now()).unwrap();
+        listener.handle_datagram(at, from, &datagram, &mut |_| Ok(admitted.clone()));
+        let all = core::iter::from_fn(|| listener.poll_transmit(at));
+        let last = all.filter(|(to, _)| *to == from).last();
+        answer = last.map(|(_, answer)| answer);
+    }
+    answer.and_then(|answer| refusal(&answer))
+}
+
+/// Returns the address of a stranger.
+fn stranger(seed: u64) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 1_000 + seed as u16))
 }
 
 fn input() -> Settings {
@@ -109,11 +115,10 @@ fn input() -> Settings {
 #[test]
 fn strangers_fill_a_listener_and_an_input_gets_a_place_and_keeps_it() {
     let mut listener = Listener::new(now(), entropy(0));
-    let stranger = |seed: u64| SocketAddr::from(([192, 0, 2, 1], 1_000 + seed as u16));
-    let plain = || (Settings::default(), Settings::default());
-    let at = |seed: u64| now() + Duration::from_secs(seed);
+    let plain = (Settings::default(), Settings::default());
     for seed in 1..=100 {
-        let refused = connect(&mut listener, at(seed), (seed, stranger(seed)), plain());
+        let at = now() + Duration::from_secs(seed);
+        let refused = connect(&mut listener, at, (seed, stranger(seed)), plain.clone());
         assert_eq!(refused, None, "the idlest of its network made room");
         assert_eq!(
             listener.connection_count(),
@@ -122,12 +127,11 @@ fn strangers_fill_a_listener_and_an_input_gets_a_place_and_keeps_it() {
     }
     let camera = ([203, 0, 113, 7], 5_000).into();
     let settings = (Settings::default(), input());
-    assert_eq!(
-        connect(&mut listener, at(101), (101, camera), settings),
-        None
-    );
+    let at = now() + Duration::from_secs(101);
+    assert_eq!(connect(&mut listener, at, (101, camera), settings), None);
     for seed in 102..=300 {
-        connect(&mut listener, at(seed), (seed, stranger(seed)), plain());
+        let at = now() + Duration::from_secs(seed);
+        connect(&mut listener, at, (seed, stranger(seed)), plain.clone());
     }
     let ids = listener.connection_ids();
     let mut inputs = ids.iter().filter(|&&id| {
@@ -164,10 +168,13 @@ fn a_listener_full_of_inputs_refuses() {
 /// caller with the passphrase out.
 #[test]
 fn conclusions_of_one_host_keep_no_other_out() {
-    let secret = |text: &str| Settings {
-        passphrase: Passphrase::new(text),
-        ..Settings::default()
-    };
+    fn secret(text: &str) -> Settings {
+        Settings {
+            passphrase: Passphrase::new(text),
+            ..Settings::default()
+        }
+    }
+
     for (calling, expected) in [
         (Settings::default(), Rejection::Unsecure),
         (secret("wrong horses"), Rejection::BadSecret),
@@ -302,16 +309,13 @@ fn plain_packets_and_other_addresses_change_nothing_of_an_encrypted_connection()
         let sequence = SequenceNumber::new(number * 2_147_483);
         let packet = DataHeader { sequence, ..header }.to_packet(b"forged");
         world.calling();
-        let mut admit = |_: &Request| Err(Rejection::Peer);
-        let now = world.now;
-        world
-            .listener
-            .handle_datagram(now, caller_address(), &packet, &mut admit);
+        let (now, listener) = (world.now, &mut world.listener);
+        listener.handle_datagram(now, caller_address(), &packet, &mut |_| {
+            Err(Rejection::Peer)
+        });
         let other = ([203, 0, 113, 9], 9).into();
         let shutdown = Control::Shutdown.to_packet(0, destination);
-        world
-            .listener
-            .handle_datagram(now, other, &shutdown, &mut admit);
+        listener.handle_datagram(now, other, &shutdown, &mut |_| Err(Rejection::Peer));
     }
     world.run_for(Duration::from_secs(1));
     assert!(world.at_listener.is_empty());
@@ -343,12 +347,11 @@ fn a_receiver_that_cannot_decrypt_ends_the_connection() {
             timestamp: 0,
             destination,
         };
-        let now = world.now;
-        let mut admit = |_: &Request| Err(Rejection::Peer);
+        let (now, listener) = (world.now, &mut world.listener);
         let packet = header.to_packet(&[7; 1_316]);
-        world
-            .listener
-            .handle_datagram(now, caller_address(), &packet, &mut admit);
+        listener.handle_datagram(now, caller_address(), &packet, &mut |_| {
+            Err(Rejection::Peer)
+        });
         world.run_for(Duration::from_millis(10));
         assert!(world.now < began_at + Duration::from_secs(5), "it is mute");
     }
@@ -386,9 +389,9 @@ proptest! {
             let words = [first, info, info, destination];
             let header = words.into_iter().flat_map(u32::to_be_bytes);
             let datagram: Vec<u8> = header.chain(body).collect();
-            let mut admit = |_: &Request| Err(Rejection::Peer);
-            let now = world.now;
-            world.listener.handle_datagram(now, caller_address(), &datagram, &mut admit);
+            let (now, listener) = (world.now, &mut world.listener);
+            let from = caller_address();
+            listener.handle_datagram(now, from, &datagram, &mut |_| Err(Rejection::Peer));
             if let Some(connection) = world.listener.connection(id) {
                 let _ = connection.send(now, &[7; 188]);
                 prop_assert!(connection.buffered_bytes() <= 200 * 100);

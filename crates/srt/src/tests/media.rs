@@ -46,7 +46,11 @@ impl Plan {
             settings: Settings {
                 receive_latency: latency,
                 peer_latency: latency,
-                passphrase: Passphrase::new("correct horse").filter(|_| rng.chance(0.6)),
+                passphrase: if rng.chance(0.6) {
+                    Passphrase::new("correct horse")
+                } else {
+                    None
+                },
                 key_length: lengths[rng.below(3) as usize],
                 key_refresh: KeyRefresh {
                     packets: 150 + rng.below(400),

@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Instant, Rng, Seed};
 
 use crate::connection::Connection;
 use crate::entropy::Entropy;
-use crate::listener::{ConnectionId, Event, Listener, Request};
+use crate::listener::{ConnectionId, Event, Listener};
 use crate::rejection::Rejection;
 use crate::settings::Settings;
 use crate::{Caller, Delivered};
@@ -163,9 +163,8 @@ impl World {
             End::Caller => self.caller.handle_datagram(now, datagram),
             End::Listener => {
                 let admitted = self.admitted.clone();
-                let mut admit = |_: &Request| admitted.clone();
                 self.listener
-                    .handle_datagram(now, caller_address(), datagram, &mut admit);
+                    .handle_datagram(now, caller_address(), datagram, &mut |_| admitted.clone());
             }
         }
     }

@@ -77,25 +77,21 @@ pub enum Control<'a> {
 
 impl<'a> Control<'a> {
     pub(super) fn parse(kind: u16, subtype: u16, info: u32, body: &'a [u8]) -> Option<Self> {
-        let word = |at: usize| {
-            let bytes = body.get(4 * at..)?.first_chunk()?;
-            Some(u32::from_be_bytes(*bytes))
-        };
         Some(match kind {
             HANDSHAKE => Control::Handshake(body),
             KEEPALIVE => Control::Keepalive,
             ACK => Control::Ack(Ack {
                 number: info,
-                next: SequenceNumber::new(word(0)?),
-                report: report(word),
+                next: SequenceNumber::new(word(body, 0)?),
+                report: report(body),
             }),
             NAK => Control::Nak(LossList::new(body)),
             SHUTDOWN => Control::Shutdown,
             ACK_ACK => Control::AckAck(info),
             DROP_REQUEST => Control::DropRequest {
                 message: info,
-                first: SequenceNumber::new(word(0)?),
-                last: SequenceNumber::new(word(1)?),
+                first: SequenceNumber::new(word(body, 0)?),
+                last: SequenceNumber::new(word(body, 1)?),
             },
             USER_DEFINED if subtype == kinds::KEY_MATERIAL_REQUEST => {
                 Control::KeyMaterialRequest(body)
@@ -142,20 +138,29 @@ fn user(subtype: u16, body: &[u8]) -> (u32, u32, Vec<u8>) {
     (kind, 0, body.to_vec())
 }
 
-fn report(word: impl Fn(usize) -> Option<u32>) -> Option<Report> {
-    let micros = |at| word(at).map(|micros| Duration::from_micros(u64::from(micros)));
+/// Returns a word of a body.
+fn word(body: &[u8], at: usize) -> Option<u32> {
+    let bytes = body.get(4 * at..)?.first_chunk()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+fn report(body: &[u8]) -> Option<Report> {
     Some(Report {
-        rtt: micros(1)?,
-        rtt_variation: micros(2)?,
-        available_packets: word(3)?,
-        packets_per_second: word(4).unwrap_or(0),
-        capacity: word(5).unwrap_or(0),
-        bytes_per_second: word(6).unwrap_or(0),
+        rtt: Duration::from_micros(u64::from(word(body, 1)?)),
+        rtt_variation: Duration::from_micros(u64::from(word(body, 2)?)),
+        available_packets: word(body, 3)?,
+        packets_per_second: word(body, 4).unwrap_or(0),
+        capacity: word(body, 5).unwrap_or(0),
+        bytes_per_second: word(body, 6).unwrap_or(0),
     })
 }
 
+/// Returns a span in microseconds.
+fn micros(span: Duration) -> u32 {
+    span.as_micros().min(u64::from(u32::MAX)) as u32
+}
+
 fn ack_body(ack: &Ack) -> Vec<u8> {
-    let micros = |span: Duration| span.as_micros().min(u64::from(u32::MAX)) as u32;
     let mut words = vec![ack.next.bits()];
     if let Some(report) = &ack.report {
         words.extend([

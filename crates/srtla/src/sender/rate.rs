@@ -171,13 +171,13 @@ impl Rate {
         if self.marks.back() != Some(&mark) {
             self.marks.push_back(mark);
         }
-        let is_old = |at: Instant| mark.0.saturating_since(at) >= window;
-        while self.marks.len() > 2 && is_old(self.marks[1].0) {
+        while self.marks.len() > 2 && mark.0.saturating_since(self.marks[1].0) >= window {
             self.marks.pop_front();
         }
         self.recent.push_back((now, self.delivered()));
-        let is_past = |at: Instant| now.saturating_since(at) > BEST_OF;
-        while self.recent.front().is_some_and(|(at, _)| is_past(*at)) {
+        while let Some((at, _)) = self.recent.front()
+            && now.saturating_since(*at) > BEST_OF
+        {
             self.recent.pop_front();
         }
         window
@@ -295,12 +295,12 @@ mod tests {
             }
         }
         // The next batch is overdue: the rate for an encoder falls with time.
-        let usable = |millis| {
-            let at = Instant::from_millis(millis);
+        let [early, late] = [4, 6].map(|seconds| {
+            let at = Instant::from_secs(seconds);
             rate.usable(at, Duration::from_secs(1)).bits_per_second()
-        };
-        assert!(usable(4_000) < 250_000, "{}", usable(4_000));
-        assert!(usable(6_000) < usable(4_000));
+        });
+        assert!(early < 250_000, "{early}");
+        assert!(late < early);
         let drained = rate.usable(Instant::from_secs(6), Duration::ZERO);
         assert_eq!(drained, rate.get(), "no queue, no doubt");
     }

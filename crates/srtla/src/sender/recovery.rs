@@ -137,7 +137,6 @@ impl Sender {
     /// measures the fastest link's round trip.
     fn on_srt_ack(&mut self, now: Instant, datagram: &[u8], ack_number: u32, next: u32) {
         let is_news = self.last_ack.is_none_or(|(last, last_next)| {
-            let is_newer = |new: u32, old: u32| new.wrapping_sub(old).cast_signed() > 0;
             match ack_number {
                 // A light acknowledgement has no number.
                 0 => is_newer(next << 1, last_next << 1),
@@ -160,13 +159,12 @@ impl Sender {
         self.next = next;
         for index in 0..self.links.len() {
             let memory = &self.memory;
-            let is_last_copy = |number: u64| {
-                let copy = memory.get(number).and_then(|kept| kept.copy);
-                // Of a packet that is forgotten there was one.
-                copy.is_none_or(|copy| usize::from(copy.link.0) == index)
-            };
             if let Some(link) = &mut self.links[index] {
-                link.on_settled(now, next, is_last_copy);
+                link.on_settled(now, next, |number| {
+                    let copy = memory.get(number).and_then(|kept| kept.copy);
+                    // Of a packet that is forgotten there was one.
+                    copy.is_none_or(|copy| usize::from(copy.link.0) == index)
+                });
             }
         }
         self.memory.forget_before(next);
@@ -221,8 +219,9 @@ impl Sender {
     /// Sends missing packets again whose copies are lost, or for which no time is left to wait. A
     /// copy that cannot arrive in time would delay packets that can.
     pub(super) fn recover(&mut self, now: Instant) {
-        let up = || self.links.iter().flatten().filter(|link| link.is_up());
-        let fastest = up().map(|link| link.rtt.latest()).min();
+        let links = self.links.iter().flatten();
+        let up = links.filter(|link| link.is_up());
+        let fastest = up.map(|link| link.rtt.latest()).min();
         let (Some(fastest), Some(arrival)) = (fastest, self.next_arrival(now)) else {
             return;
         };
@@ -269,4 +268,9 @@ impl Sender {
         let is_late = now >= link.late_at(copy.sent_at, self.latency) + LEFT_SLACK;
         (is_gap && is_late && kept.arrived_at.is_none()).then_some(self.next)
     }
+}
+
+/// Returns whether a number that wraps is behind another one.
+fn is_newer(new: u32, old: u32) -> bool {
+    new.wrapping_sub(old).cast_signed() > 0
 }

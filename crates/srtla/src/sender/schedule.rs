@@ -67,17 +67,13 @@ impl Sender {
             self.unqueue(number);
         }
         let memory = &self.memory;
-        let is_over = |number: u64| match memory.get(number) {
-            None => true,
-            Some(kept) => {
-                kept.arrived_at.is_some() || now.saturating_since(kept.taken_at) > latency
-            }
-        };
-        let over: Vec<u64> = self
-            .again
-            .iter()
-            .copied()
-            .filter(|&it| is_over(it))
+        let again = self.again.iter().copied();
+        let over: Vec<u64> = again
+            .filter(|&number| {
+                memory.get(number).is_none_or(|kept| {
+                    kept.arrived_at.is_some() || now.saturating_since(kept.taken_at) > latency
+                })
+            })
             .collect();
         for number in over {
             self.again.remove(&number);
@@ -149,9 +145,8 @@ impl Sender {
                 })
             })
             .collect();
-        let is_in_time = |plan: &Plan| plan.forward < self.latency;
-        if plans.iter().any(is_in_time) {
-            plans.retain(is_in_time);
+        if plans.iter().any(|plan| plan.forward < self.latency) {
+            plans.retain(|plan| plan.forward < self.latency);
         }
         plans
     }

@@ -28,13 +28,13 @@ mod tests {
 
     #[test]
     fn target_leaves_room_for_the_backlog() {
-        let rates = || [3, 1].map(DataRate::from_megabits_per_second).into_iter();
-        let empty = target(rates(), 0);
+        let rates = [3, 1].map(DataRate::from_megabits_per_second);
+        let empty = target(rates.into_iter(), 0);
         assert!((3.0..3.2).contains(&empty.megabits_per_second()), "{empty}");
-        let busy = target(rates(), 62_500);
+        let busy = target(rates.into_iter(), 62_500);
         assert!((2.0..2.2).contains(&busy.megabits_per_second()), "{busy}");
         assert_eq!(
-            target(rates(), 1 << 30),
+            target(rates.into_iter(), 1 << 30),
             DataRate::from_kilobits_per_second(800)
         );
         assert_eq!(target([].into_iter(), 0), DataRate::ZERO);

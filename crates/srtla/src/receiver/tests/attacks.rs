@@ -180,7 +180,8 @@ fn what_srt_answers_goes_to_no_address_that_did_not_bring_half_as_much() {
         let now = at(10 * u64::from(number));
         receiver.handle_link(now, attacker.links[0], &video(number));
         // Under the addresses of seven he forges one packet of SRT.
-        for &victim in victims[..7].iter().filter(|_| number == 0) {
+        let forged = if number == 0 { 7 } else { 0 };
+        for &victim in &victims[..forged] {
             receiver.handle_link(now, victim, &video(number));
         }
         for link in receiver.handle_srt(now, group, &answer(0x8002)) {
