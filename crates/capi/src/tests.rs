@@ -197,12 +197,12 @@ fn next_event(receiver: &ab_receiver) -> String {
 fn received(session: &ab_session, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < count {
-        let mut frame = MaybeUninit::uninit();
-        let code = ab_session_next_frame(Some(session), 10_000, Some(&mut frame));
+        let mut place = MaybeUninit::uninit();
+        let code = ab_session_next_frame(Some(session), 10_000, Some(&mut place));
         assert_eq!(code, 1, "{}", error());
         // SAFETY: there is a frame, whose bytes are valid until the next call.
         let got = unsafe {
-            let frame = frame.assume_init();
+            let frame = place.assume_init();
             core::slice::from_raw_parts(frame.bytes, frame.count)
         };
         bytes.extend_from_slice(got);

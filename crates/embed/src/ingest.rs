@@ -100,8 +100,8 @@ impl SrtReceiver {
         let surroundings = Surroundings::of(&setup.network, Clock::start());
         let clock = *surroundings.clock();
         let entropy = Entropy::new(&surroundings.random_bytes().map_err(system)?);
-        let gate = Gate::open(setup.protocol, setup.listen, &surroundings);
-        let gate = gate.map_err(|error| cannot_listen(setup.listen, &error))?;
+        let gate = Gate::open(setup.protocol, setup.listen, &surroundings)
+            .map_err(|error| cannot_listen(setup.listen, &error))?;
         let local_address = gate.local_address().map_err(system)?;
         let (begun_sender, begun) = flume::unbounded();
         let (event_sender, events) = flume::unbounded();

@@ -130,8 +130,8 @@ fn a_sender_that_is_not_let_in_is_reported() {
     );
     let stranger = Sender::new_in(&text, &bed.camera.network()).expect("it is complete");
     stranger.start().expect("it can start");
-    let event = bed.world.block_on(receiver.next_event_async());
-    let event = event.expect("the receiver runs");
+    let taken = bed.world.block_on(receiver.next_event_async());
+    let event = taken.expect("the receiver runs");
     let peer = bed.world.key("stranger").public_key().to_string();
     assert_eq!((event.session, event.peer), (None, Some(peer)));
     let Event::SenderRefused { reason, from } = event.event else {
