@@ -55,8 +55,8 @@ fn tasks_send_and_receive_frames() {
             .key(camera)
             .peer(studio_name)
             .to(receiver.local_addr())
-            .via("127.0.0.1");
-        let builder = builder.bitrate(megabits(1)..=megabits(8));
+            .via("127.0.0.1")
+            .bitrate(megabits(1)..=megabits(8));
         let (sender, _events) = builder.connect_async().await?;
         let session = sessions.recv_async().await?;
         assert_eq!(

@@ -122,12 +122,12 @@ impl Network {
             AddressPlan::inside(config.depth).ok_or(NetworkError::Depth(config.depth))?;
         let is_inner = config.depth > 0;
         let near = Namespace::new().map_err(NetworkError::Namespace)?;
-        let far = if is_inner {
+        let opened = if is_inner {
             Namespace::current()
         } else {
             Namespace::new()
         };
-        let far = far.map_err(NetworkError::Namespace)?;
+        let far = opened.map_err(NetworkError::Namespace)?;
         let has_v6 = Path::new("/proc/sys/net/ipv6").exists();
         prepare(&near, has_v6, config.mark)?;
         if is_inner {
@@ -306,9 +306,9 @@ fn ip(namespace: &Namespace, options: &[&str], lines: &str) -> Result<(), Networ
 
 /// Replaces the number of a refused line by the line.
 fn with_line(complaint: &str, lines: &str) -> String {
-    let number = complaint.rsplit_once("Command failed -:");
-    let line = number.and_then(|(_, number)| {
-        let number: usize = number.trim().parse().ok()?;
+    let split = complaint.rsplit_once("Command failed -:");
+    let line = split.and_then(|(_, rest)| {
+        let number: usize = rest.trim().parse().ok()?;
         lines.lines().nth(number.checked_sub(1)?)
     });
     let reason = complaint.lines().next().unwrap_or("it gave no reason");

@@ -358,8 +358,8 @@ mod tests {
             traffic.receive(Instant::ZERO, FORWARD, &v6(7, Ecn::Ect1, b"x"));
         }
         let at = Instant::from_secs(1);
-        let fields = sent(&mut traffic, at);
-        let fields = fields
+        let packets = sent(&mut traffic, at);
+        let fields = packets
             .iter()
             .map(|packet| IpHeader::parse(packet).unwrap().ecn);
         assert_eq!(

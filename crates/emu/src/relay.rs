@@ -159,8 +159,8 @@ impl Relay {
     /// Returns the delays of the links' work that the machine caused, in the worse of the last two
     /// seconds.
     pub fn lateness(&self) -> Lateness {
-        let punctuality = self.punctuality.lock();
-        let mut punctuality = punctuality.unwrap_or_else(PoisonError::into_inner);
+        let locked = self.punctuality.lock();
+        let mut punctuality = locked.unwrap_or_else(PoisonError::into_inner);
         punctuality.lateness(self.clock.now())
     }
 

@@ -62,8 +62,8 @@ fn main() {
         let _ = black_box(responder.read_initiation(black_box(&marked)));
     });
     println!("| marked, by a key that is not allowed: two X25519 | {read:.2} |");
-    let allowed = Initiator::new(&peer, &key, 1, parameters);
-    let allowed = allowed.message();
+    let initiator = Initiator::new(&peer, &key, 1, parameters);
+    let allowed = initiator.message();
     let shaken = measure(|| {
         let request = responder.read_initiation(black_box(allowed));
         black_box(responder.accept(request.expect("an allowed peer"), 1, false, parameters));

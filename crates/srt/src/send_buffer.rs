@@ -198,8 +198,8 @@ impl SendBuffer {
         window: u64,
         budget: &mut RepeatBudget,
     ) -> Option<Departure<'_>> {
-        let lost = self.lost.first().copied();
-        let lost = lost.filter(|lost| {
+        let first_lost = self.lost.first().copied();
+        let lost = first_lost.filter(|lost| {
             let packet = self.packets.get((lost - self.first) as usize);
             packet.is_some_and(|packet| budget.allows(now, packet.payload.len() as u64))
         });

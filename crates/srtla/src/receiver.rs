@@ -266,8 +266,8 @@ impl Receiver {
     /// Handles a REG2.
     fn join(&mut self, now: Instant, from: SocketAddr, id: &Id) -> Vec<u8> {
         let mut all = self.groups.iter();
-        let known = all.find(|(_, group)| is_same(&group.id, id));
-        let known = known.map(|(&known, _)| known);
+        let found = all.find(|(_, group)| is_same(&group.id, id));
+        let known = found.map(|(&known, _)| known);
         let other = self.members.get(&from);
         if other.is_some_and(|&other| Some(other) != known) {
             return wire::refused();

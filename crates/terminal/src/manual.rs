@@ -76,9 +76,9 @@ mod tests {
             folder: inner.clone(),
         };
         write_pages(program(), &arguments).unwrap();
-        let mut names: Vec<_> = fs::read_dir(&inner).unwrap().map(Result::unwrap).collect();
-        names.sort_by_key(fs::DirEntry::file_name);
-        let names: Vec<_> = names.iter().map(fs::DirEntry::file_name).collect();
+        let files = fs::read_dir(&inner).unwrap().map(Result::unwrap);
+        let mut names: Vec<_> = files.map(|file| file.file_name()).collect();
+        names.sort();
         assert_eq!(names, ["river-send.1", "river.1"]);
         let text = fs::read_to_string(inner.join("river-send.1")).unwrap();
         assert!(

@@ -63,7 +63,7 @@ fn parsed(trimmed: &str, scale: fn(&str) -> Option<f64>) -> Option<u64> {
 
 /// Writes `value` with at most three decimals and without trailing zeros.
 pub(crate) fn write_trimmed(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
-    let text = format!("{value:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    f.pad(&format!("{text} {unit}"))
+    let decimals = format!("{value:.3}");
+    let number = decimals.trim_end_matches('0').trim_end_matches('.');
+    f.pad(&format!("{number} {unit}"))
 }

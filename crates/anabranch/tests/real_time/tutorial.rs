@@ -31,8 +31,8 @@ fn the_program_prints_the_lines_on_the_page() {
         .output()
         .expect("run `cargo test -p anabranch` without --test");
     let printed = String::from_utf8(output.stdout).unwrap();
-    let shown = blocks("console").join("");
-    let shown = shown.strip_prefix("$ cargo run --release\n");
+    let console = blocks("console").join("");
+    let shown = console.strip_prefix("$ cargo run --release\n");
     assert_eq!(shown, Some(printed.as_str()));
 }
 

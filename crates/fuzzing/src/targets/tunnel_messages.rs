@@ -39,18 +39,18 @@ fn seeds() -> Vec<Vec<u8>> {
         .bytes(claim([10, 99, 0, 77], 9))
         .raw([3, 5])
         .raw([2, 0]);
-    let udp: [&[u8]; 5] = [
+    let udp_messages: [&[u8]; 5] = [
         b"\0\0\0\0\x07abc",
         b"\x01\0\0\0\x07\0\x05a.b:9abc",
         b"\x02\0\0\0\x07",
         b"\x03\0\0\0\x07",
         b"\x04\0\0\0\x07\x01",
     ];
-    let udp = udp
+    let udp = udp_messages
         .into_iter()
         .fold(Writer::default(), |seed, it| seed.raw([4]).bytes(it));
-    let requests: [&[u8]; 3] = [b"\0\0", b"\0\x0fexample.org:443", b"\0\x10[2001:db8::1]:80"];
-    let requests = requests
+    let places: [&[u8]; 3] = [b"\0\0", b"\0\x0fexample.org:443", b"\0\x10[2001:db8::1]:80"];
+    let requests = places
         .into_iter()
         .fold(Writer::default(), |seed, it| seed.raw([5]).bytes(it));
     vec![other.done(), udp.done(), requests.done()]

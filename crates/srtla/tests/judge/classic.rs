@@ -84,10 +84,10 @@ impl Classic {
             0x8003 => {
                 let mut at = 4;
                 while 4 * at < datagram.len() {
-                    let first = word(datagram, at);
-                    let is_range = first >> 31 == 1;
+                    let marked = word(datagram, at);
+                    let is_range = marked >> 31 == 1;
                     let last = word(datagram, at + usize::from(is_range));
-                    let first = first & (u32::MAX >> 1);
+                    let first = marked & (u32::MAX >> 1);
                     (first..=last).for_each(|number| self.on_nak(number));
                     at += 1 + usize::from(is_range);
                 }

@@ -217,9 +217,9 @@ impl<B: Bond> World<B> {
                     capacity,
                 } => {
                     self.media.next_at += PICTURE_INTERVAL;
-                    let target = self.bond.target(now);
-                    let target = target
-                        .map_or(most, |target| target.bits_per_second() / 1_000)
+                    let rate = self.bond.target(now);
+                    let target = rate
+                        .map_or(most, |rate| rate.bits_per_second() / 1_000)
                         .clamp(LEAST_RATE, most);
                     if now >= begin + Duration::from_millis(falls_at + 2_000) {
                         let excess = target as f64 / capacity as f64;
@@ -240,10 +240,11 @@ impl<B: Bond> World<B> {
     }
 
     fn outcome(self) -> Outcome {
-        let missing = &self.listener.missing;
         let last = self.media.units.last().map_or(FIRST, |unit| unit.1);
         // The last packets are missing, too, if no later one was played.
-        let missing: BTreeSet<u32> = missing
+        let missing: BTreeSet<u32> = self
+            .listener
+            .missing
             .iter()
             .copied()
             .chain(self.listener.next()..=last)

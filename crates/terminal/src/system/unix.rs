@@ -40,8 +40,8 @@ impl Meaning {
     }
 
     fn of(status: &str, has_terminal: bool) -> Meaning {
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let shown = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = shown.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         let is_ignored = ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1);
         if is_ignored {
             Meaning::Nothing

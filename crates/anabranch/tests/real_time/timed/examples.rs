@@ -70,8 +70,8 @@ impl Running {
 
 #[test]
 fn send_and_receive_carry_a_file_over_two_paths() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
+    let kept = tempfile::tempdir().expect("a folder");
+    let folder = kept.path();
     let watch = punctual::Watch::start();
     let film: Vec<u8> = (0..1_000_000_u64).map(|n| (n * n / 251) as u8).collect();
     fs::write(folder.join("film"), &film).expect("the folder can be written to");
