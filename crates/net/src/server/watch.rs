@@ -1,7 +1,8 @@
 //! The events of all sessions of a receiver in one queue, beside the queues of the sessions.
 //!
-//! Events of a session come by its own queue as they happen. The state of a path is known to the end
-//! that has chosen it; its reports and the silence of its packets are compared four times a second.
+//! Events of a session come by its own queue as they happen. The state of a path is known to the
+//! end that has chosen it; its reports and the silence of its packets are compared four times a
+//! second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
