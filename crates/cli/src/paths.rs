@@ -153,7 +153,7 @@ impl ViaSet {
     ///
     /// # Errors
     /// The operating system does not list its interfaces.
-    pub(crate) fn look(&self) -> anyhow::Result<Vec<NamedPath>> {
+    pub(crate) fn present_paths(&self) -> anyhow::Result<Vec<NamedPath>> {
         let present = self
             .roster
             .present()
@@ -188,7 +188,7 @@ impl PathArguments {
             );
         }
         let paths: Vec<_> = via_set
-            .look()?
+            .present_paths()?
             .into_iter()
             .map(|named| named.present.path)
             .collect();
@@ -353,7 +353,7 @@ mod tests {
         let via_set = arguments("127.0.0.1:9", &["l*", "lo,weight=2"])
             .via_set()
             .unwrap();
-        let found = via_set.look().unwrap();
+        let found = via_set.present_paths().unwrap();
         let loopback: Vec<_> = found.iter().filter(|named| named.name == "lo").collect();
         assert_eq!(loopback.len(), 1);
         assert!(!loopback[0].present.is_of_pattern);

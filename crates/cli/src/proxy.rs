@@ -198,7 +198,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn carry_all(watch: &mut Watch, mut route: Option<DefaultRoute>) -> anyhow::Result<Ended> {
     let ended = watch.until_end(|stop| {
         if let Some(route) = &mut route {
-            route.look(stop);
+            route.tend(stop);
         }
     });
     route.map_or(Ok(()), DefaultRoute::end)?;

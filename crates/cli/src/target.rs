@@ -303,9 +303,9 @@ impl Turns for Reporting {
             return ControlFlow::Continue(());
         };
         let has_reader = match &mut self.outlet {
-            Outlet::Lines(lines) => lines.look(target),
+            Outlet::Lines(lines) => lines.report(target),
             Outlet::Obs(obs) => {
-                obs.look(target, &self.reader.clock);
+                obs.report(target, &self.reader.clock);
                 true
             }
         };

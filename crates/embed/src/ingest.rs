@@ -268,7 +268,7 @@ impl State {
         self.write(now);
         if now >= self.look_at {
             self.look_at = now + PATIENCE;
-            self.look(now);
+            self.report(now);
         }
     }
 
@@ -358,13 +358,13 @@ impl State {
     }
 
     /// Looks at the links of all sessions.
-    fn look(&mut self, now: Instant) {
+    fn report(&mut self, now: Instant) {
         let mut events = Vec::new();
         for (id, live) in &mut self.lives {
             let connection = self.listener.connection(*id).map(|its| &*its);
             if let Some(connection) = connection {
                 let links = self.gate.links(live.caller(), connection);
-                events.extend(live.look(now, &links));
+                events.extend(live.report(now, &links));
             }
         }
         events.into_iter().for_each(|event| self.emit(event));

@@ -177,9 +177,9 @@ fn soak(
             .with_context(|| format!("after `{event}`"))?;
     }
     run.wait_until(healed_at + RECOVERY)?;
-    let before = sink.look(super::over_link::sink::Received::packet_count);
+    let before = sink.with_received(super::over_link::sink::Received::packet_count);
     run.wait_until(end)?;
-    let after = sink.look(super::over_link::sink::Received::packet_count);
+    let after = sink.with_received(super::over_link::sink::Received::packet_count);
     let sent = source.stop();
     let expected = STREAM.bitrate.bytes_in(WHOLE_END) / PACKET_BYTES as u64;
     let share = (after - before) as f64 / expected as f64;
@@ -273,7 +273,7 @@ impl Run<'_> {
     fn check(&mut self) -> anyhow::Result<()> {
         self.sender.check(self.max_memory)?;
         self.receiver.check(self.max_memory)?;
-        let wrong_bytes = self.sink.look(|received| received.wrong_bytes);
+        let wrong_bytes = self.sink.with_received(|received| received.wrong_bytes);
         if wrong_bytes > 0 {
             bail!("{wrong_bytes} wrong bytes at the output");
         }
@@ -290,7 +290,7 @@ impl Run<'_> {
             self.reported_at = now;
             let count = self
                 .sink
-                .look(super::over_link::sink::Received::packet_count);
+                .with_received(super::over_link::sink::Received::packet_count);
             print::note(format_args!(
                 "{:.0} s: {count} packets came; the sender holds {}, the receiver {}",
                 (now - Instant::ZERO).as_secs_f64(),

@@ -82,7 +82,7 @@ impl InputWatch {
         self.has_heard = true;
         let is_back = core::mem::take(&mut self.is_silence_reported);
         if !self.is_known
-            && let Some(text) = self.look_at(now, bytes)
+            && let Some(text) = self.examine(now, bytes)
         {
             return Some(text);
         }
@@ -95,7 +95,7 @@ impl InputWatch {
         (!self.is_known).then(|| self.on_bytes(now, datagram))?
     }
 
-    fn look_at(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
+    fn examine(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
         if probe(bytes) == InputKind::MpegTs {
             self.is_known = true;
             return None;

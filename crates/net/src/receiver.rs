@@ -108,24 +108,24 @@ impl Receiver {
 
     /// Returns the state of the registration at the relay; `None` without a relay.
     pub fn relay_state(&self) -> Option<RelayState> {
-        self.runtime.look(|role, _| role.relay_state())
+        self.runtime.with_role(|role, _| role.relay_state())
     }
 
     /// Returns the newest session's present or last state; before the first, the counts of
     /// datagrams dropped at the socket.
     pub fn snapshot(&self) -> Snapshot {
-        self.runtime.look(ServerRole::snapshot)
+        self.runtime.with_role(ServerRole::snapshot)
     }
 
     /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
-        self.runtime.look(ServerRole::snapshots)
+        self.runtime.with_role(ServerRole::snapshots)
     }
 
     /// Returns the sizes of the tables that peers and strangers could fill.
     #[cfg(feature = "testing")]
     pub fn tables(&self) -> crate::testing::Tables {
-        self.runtime.look(|role, _| role.tables())
+        self.runtime.with_role(|role, _| role.tables())
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two
@@ -194,12 +194,12 @@ impl Receiver {
 
     /// Takes the outcomes of pairing codes since the last call.
     pub fn take_pairing_outcomes(&self) -> Vec<PairingOutcome> {
-        self.runtime.look(ServerRole::take_pairing_outcomes)
+        self.runtime.with_role(ServerRole::take_pairing_outcomes)
     }
 
     /// Takes the senders that requested a session since the last call and got none.
     pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
-        self.runtime.look(|role, _| role.take_refused_senders())
+        self.runtime.with_role(|role, _| role.take_refused_senders())
     }
 
     /// Notifies the peers that this receiver leaves, and stops listening. Each session's

@@ -134,7 +134,7 @@ impl Relay {
 
     /// Returns the present state.
     pub fn snapshot(&self) -> RelaySnapshot {
-        self.runtime.look(|role, _| role.snapshot())
+        self.runtime.with_role(|role, _| role.snapshot())
     }
 
     /// Sets the keys of the receivers that may register; others are forgotten.
@@ -162,12 +162,12 @@ impl Relay {
 
     /// Takes the outcomes of pairing codes since the last call.
     pub fn take_pairing_outcomes(&self) -> Vec<PairingOutcome> {
-        self.runtime.look(RelayRole::take_pairing_outcomes)
+        self.runtime.with_role(RelayRole::take_pairing_outcomes)
     }
 
     /// Takes the ends that requested a registration since the last call and got none.
     pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
-        self.runtime.look(|role, _| role.take_refused())
+        self.runtime.with_role(|role, _| role.take_refused())
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

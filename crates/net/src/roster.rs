@@ -169,7 +169,7 @@ impl Roster {
 
     /// Records the interfaces that are gone or back, and the paths that are out. Returns the paths
     /// that the sender does not have.
-    pub fn look(
+    pub fn update(
         &mut self,
         now: Instant,
         present: &[PresentPath],
@@ -254,7 +254,7 @@ impl Roster {
     pub fn tend(&mut self, now: Instant, sender: &Sender) -> io::Result<Vec<PathPlace>> {
         let present = self.present()?;
         let paths = sender.snapshot().paths.into_iter();
-        let newcomers = self.look(now, &present, paths.map(|path| path.view.state));
+        let newcomers = self.update(now, &present, paths.map(|path| path.view.state));
         let mut joined = Vec::new();
         for newcomer in newcomers {
             let Some(place) = self.place(now) else {
@@ -331,7 +331,7 @@ mod tests {
         names: &[&str],
     ) -> Option<(usize, Option<Vacancy>)> {
         let present: Vec<_> = names.iter().map(|name| present(name, true)).collect();
-        roster.look(at(seconds), &present, []);
+        roster.update(at(seconds), &present, []);
         free(roster, seconds)
     }
 
@@ -356,14 +356,14 @@ mod tests {
         let mut roster = roster(&names);
         let (out, active) = (PathState::Out, PathState::Active);
         let all = names.map(|(name, is_of_pattern)| present(name, is_of_pattern));
-        roster.look(at(1), &all, [out, active, out]);
-        roster.look(at(30), &all, [out; 3]);
+        roster.update(at(1), &all, [out, active, out]);
+        roster.update(at(30), &all, [out; 3]);
         assert_eq!(free(&roster, 60), None);
         assert_eq!(free(&roster, 61), Some((2, Some(Vacancy::Silent))));
-        roster.look(at(62), &all, [out, out, active]);
+        roster.update(at(62), &all, [out, out, active]);
         assert_eq!(free(&roster, 62), None);
         assert_eq!(free(&roster, 90), Some((1, Some(Vacancy::Silent))));
-        roster.look(at(90), &all[..2], [out, out, active]);
+        roster.update(at(90), &all[..2], [out, out, active]);
         assert_eq!(free(&roster, 90), Some((2, Some(Vacancy::Gone))));
     }
 

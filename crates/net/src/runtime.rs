@@ -237,15 +237,15 @@ impl<R> Deref for Runtime<R> {
 
 impl<R: Role> Handle<R> {
     /// Shows the owner the role.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut R, Instant) -> T) -> T {
+    pub(crate) fn with_role<T>(&self, read: impl FnOnce(&mut R, Instant) -> T) -> T {
         let mut role = self.shared.lock();
         // The clock is read under the lock, so that time does not go back.
-        look(&mut role, self.shared.clock.now())
+        read(&mut role, self.shared.clock.now())
     }
 
     /// Lets the owner change the role, and wakes the thread to act on it.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut R, Instant) -> T) -> T {
-        let changed = self.look(change);
+        let changed = self.with_role(change);
         self.waker.wake();
         changed
     }

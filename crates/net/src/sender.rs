@@ -151,7 +151,7 @@ impl Sender {
     /// constant bitrate: the paths are not probed for more than its rate, so the target is a lower
     /// bound of their bandwidth.
     pub fn target_bitrate(&self) -> DataRate {
-        self.runtime.look(|role, _| role.target_bitrate())
+        self.runtime.with_role(|role, _| role.target_bitrate())
     }
 
     /// Returns the reason of the session's end; `None` while it is not over.
@@ -161,7 +161,7 @@ impl Sender {
 
     /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
-        self.runtime.look(ClientRole::snapshot)
+        self.runtime.with_role(ClientRole::snapshot)
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

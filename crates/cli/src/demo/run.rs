@@ -133,7 +133,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
             viewer::take(&receptions, clock, ledger, &deliveries);
             Ok(())
         });
-        let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
+        let checks = spawn(scope, "decoder", move || viewer.check_frames(&delivered, ledger));
         let watched =
             watch.until(|| stop.is_stopped() || clock.now() >= end_at || is_over(&source));
         let is_interrupted = stop.is_stopped() || clock.now() < end_at && !is_over(&source);
@@ -145,7 +145,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         sender.close();
         let closed = watch.until(|| false);
         receiver.close();
-        for result in [watched, played, settled, closed, join(taker), join(looker)] {
+        for result in [watched, played, settled, closed, join(taker), join(checks)] {
             result?;
         }
         Ok::<_, anyhow::Error>((ended_at, is_interrupted))

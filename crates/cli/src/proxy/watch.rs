@@ -163,11 +163,11 @@ impl Watch {
     }
 
     /// Reports events until all sessions have ended. Returns the reason of the first end. Calls
-    /// `on_look` at each turn.
-    pub(super) fn until_end(&mut self, on_look: impl FnMut(&Stop)) -> Ended {
+    /// `on_turn` at each turn.
+    pub(super) fn until_end(&mut self, on_turn: impl FnMut(&Stop)) -> Ended {
         UntilEnd {
             watch: self,
-            on_look,
+            on_turn,
             first: None,
         }
         .run_turns()
@@ -179,7 +179,7 @@ impl Watch {
     }
 
     /// Reports the machine's slowness, and that the program is alive.
-    fn look(&mut self) {
+    fn report_health(&mut self) {
         let lateness = self
             .all
             .iter()
@@ -241,7 +241,7 @@ impl Watch {
     }
 
     /// Reports the events of one client that have come, and everything that is due.
-    fn look_at(&mut self, index: usize) {
+    fn report_events(&mut self, index: usize) {
         while self.all[index].ended.is_none() {
             let wake = Wake::from(self.all[index].events.recv_timeout(StdDuration::ZERO));
             if matches!(wake, Wake::Timeout) {
@@ -269,7 +269,7 @@ impl Watch {
 /// The clients until their end. The outcome is the reason of the first end.
 struct UntilEnd<'w, F> {
     watch: &'w mut Watch,
-    on_look: F,
+    on_turn: F,
     first: Option<Ended>,
 }
 
@@ -295,11 +295,11 @@ impl<F: FnMut(&Stop)> Turns for UntilEnd<'_, F> {
             watch.on_wake(index, wake);
         }
         for index in 0..watch.all.len() {
-            watch.look_at(index);
+            watch.report_events(index);
             let ended = watch.all[index].ended.clone();
             self.first = self.first.take().or(ended);
         }
-        (self.on_look)(&watch.stop);
+        (self.on_turn)(&watch.stop);
         if watch.first_open().is_none() {
             return ControlFlow::Break(self.first.take().unwrap_or(Ended::Closed));
         }
@@ -308,7 +308,7 @@ impl<F: FnMut(&Stop)> Turns for UntilEnd<'_, F> {
                 watched.client.close();
             }
         }
-        watch.look();
+        watch.report_health();
         ControlFlow::Continue(())
     }
 }

@@ -46,7 +46,7 @@ impl Turns for Receiving<'_, '_> {
         } else if is_last {
             return ControlFlow::Break(());
         }
-        streams.look();
+        streams.tend();
         ControlFlow::Continue(())
     }
 }

@@ -323,7 +323,7 @@ impl Turns for Session<'_> {
         }
         if self.overload.is_due(now) {
             self.playout.set_spread(self.outputs.are_watched());
-            self.look(now, &self.reception.snapshot());
+            self.report(now, &self.reception.snapshot());
         }
         if self.meter.is_due(self.settings.clock.now()) {
             let line = self

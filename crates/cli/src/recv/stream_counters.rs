@@ -60,7 +60,7 @@ impl StreamCounters {
     }
 
     /// Returns a snapshot in the form of our own streams: links are paths.
-    fn look(&self, now: Instant) -> StreamSnapshot {
+    fn snapshot(&self, now: Instant) -> StreamSnapshot {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let links = self.links.as_ref().map(Links::get).unwrap_or_default();
         let snapshot = Snapshot {
@@ -139,7 +139,7 @@ impl AllCounters {
     pub(super) fn snapshots(&self, clock: &Clock) -> Vec<StreamSnapshot> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.now();
-        all.iter().map(|counters| counters.look(now)).collect()
+        all.iter().map(|counters| counters.snapshot(now)).collect()
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
 
     /// Returns when the session began, and its bytes.
     fn session(counters: &StreamCounters, second: u64) -> (Option<Instant>, u64) {
-        let snapshot = counters.look(Instant::from_secs(second)).snapshot;
+        let snapshot = counters.snapshot(Instant::from_secs(second)).snapshot;
         let bytes = snapshot.session.media_bytes_received;
         (snapshot.connected_at, bytes)
     }

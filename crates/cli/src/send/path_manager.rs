@@ -85,7 +85,7 @@ impl PathManager {
         clock: &Clock,
     ) -> anyhow::Result<Option<PathManager>> {
         let via_set = arguments.via_set()?.limited_to(limit);
-        let mut found = via_set.look()?;
+        let mut found = via_set.present_paths()?;
         if found.is_empty() {
             print::warn(format_args!(
                 "waiting for an interface {}",
@@ -100,7 +100,7 @@ impl PathManager {
             if !stop.wait_until(clock, now + POLL_INTERVAL) {
                 return Ok(None);
             }
-            found = via_set.look()?;
+            found = via_set.present_paths()?;
         }
         let may_count = via_set.has_caps();
         let mut manager = PathManager {
@@ -192,7 +192,7 @@ impl PathManager {
         if now >= self.look_at && self.via_set.may_grow() {
             self.look_at = now + POLL_INTERVAL;
             // Interfaces may change while they are listed; the next check is soon.
-            if let Ok(found) = self.via_set.look() {
+            if let Ok(found) = self.via_set.present_paths() {
                 replaced = self.take_in(now, &found, sender);
             }
         }
@@ -213,7 +213,7 @@ impl PathManager {
             Vec::new()
         };
         let states = snapshots.iter().map(|path| path.view.state);
-        let newcomers = self.via_set.roster().look(now, &present, states);
+        let newcomers = self.via_set.roster().update(now, &present, states);
         self.left_out
             .retain(|name| found.iter().any(|named| named.name == *name));
         let mut replaced = Vec::new();

@@ -293,7 +293,7 @@ impl Session<'_> {
 
     /// Waits for the first link. Returns whether there is one.
     fn wait_connected(&mut self) -> bool {
-        self.look();
+        self.tend();
         let began_at = self.clock.now();
         Connecting {
             session: self,
@@ -348,7 +348,7 @@ impl Session<'_> {
         if self.stop.is_stopped() || is_over() {
             return;
         }
-        self.look();
+        self.tend();
         Serving {
             session: self,
             is_over,
@@ -358,7 +358,7 @@ impl Session<'_> {
     }
 
     /// Handles events, new interfaces and caps.
-    fn look(&mut self) {
+    fn tend(&mut self) {
         while let Some(event) = self.sender.next_event() {
             self.on_event(&event);
         }
@@ -417,7 +417,7 @@ impl Turns for Connecting<'_, '_> {
         if session.stop.is_stopped() {
             return ControlFlow::Break(false);
         }
-        session.look();
+        session.tend();
         ControlFlow::Continue(())
     }
 }
@@ -453,7 +453,7 @@ impl<F: Fn() -> bool> Turns for Serving<'_, '_, F> {
         if session.stop.is_stopped() || (self.is_over)() {
             return ControlFlow::Break(());
         }
-        session.look();
+        session.tend();
         ControlFlow::Continue(())
     }
 }

@@ -36,7 +36,7 @@ impl Session<'_> {
     }
 
     /// Prints changes of paths, and everything that is due.
-    fn look(&mut self, now: Instant) {
+    fn report(&mut self, now: Instant) {
         self.send_messages(now);
         while let Some((path, state)) = self.path_reports.next(now) {
             let name = &self.path_manager.shown_names()[path];
@@ -126,7 +126,7 @@ impl Turns for Running<'_, '_> {
             Wake::Timeout => {}
             Wake::Closed => return ControlFlow::Break(Ended::Closed),
         }
-        session.look(session.clock.now());
+        session.report(session.clock.now());
         ControlFlow::Continue(())
     }
 }

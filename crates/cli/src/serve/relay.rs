@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         stop,
         clock,
     };
-    watch.look(clock.now());
+    watch.tend(clock.now());
     watch.run_turns();
     watch.print_state();
     Ok(())
@@ -146,14 +146,14 @@ impl Turns for Watch<'_> {
         if self.stop.is_stopped() {
             return ControlFlow::Break(());
         }
-        self.look(self.clock.now());
+        self.tend(self.clock.now());
         ControlFlow::Continue(())
     }
 }
 
 impl Watch<'_> {
     /// Tends the relay, and reports the state of the machine.
-    fn look(&mut self, now: Instant) {
+    fn tend(&mut self, now: Instant) {
         self.tend(now);
         let lateness = self.relay.lateness().max(self.stop.lateness(&self.clock));
         self.slowness

@@ -85,10 +85,10 @@ impl<'a> Watch<'a> {
     }
 
     /// Handles orders and refusals, and prints the reports that are due.
-    fn look(&mut self, now: Instant) {
+    fn tend(&mut self, now: Instant) {
         let server = self.admission.server;
         self.admission.take_paired();
-        self.admission.look(now);
+        self.admission.tend(now);
         let lateness = server.lateness().max(self.stop.lateness(self.clock));
         let observation = self.admission.observation;
         self.slowness.watch(now, lateness, observation, "serve");
@@ -146,7 +146,7 @@ impl Turns for Watch<'_> {
             Wake::Timeout => {}
             Wake::Closed => return ControlFlow::Break(()),
         }
-        self.look(self.clock.now());
+        self.tend(self.clock.now());
         ControlFlow::Continue(())
     }
 }

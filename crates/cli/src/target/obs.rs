@@ -121,7 +121,7 @@ impl Obs {
     }
 
     /// Reports the target if it has changed enough.
-    pub(super) fn look(&mut self, target: Target, clock: &Clock) {
+    pub(super) fn report(&mut self, target: Target, clock: &Clock) {
         if target.at >= self.retry_at
             && self.report_filter.should_report(target.at, target.target)
             && let Err(error) = self.send_bitrate(target.target)

@@ -140,7 +140,7 @@ enum Channel {
 
 impl Lines {
     /// Reports the target if it has changed enough. Returns whether a reader remains.
-    pub(super) fn look(&mut self, target: Target) -> bool {
+    pub(super) fn report(&mut self, target: Target) -> bool {
         self.connect(target.at);
         let is_lossy = matches!(self.channel, Channel::Udp(..) | Channel::Encoder(_));
         let reported_at = self.report_filter.reported_at();
@@ -260,7 +260,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let mut lines = lines(&format!("udp://{}", socket.local_addr().unwrap()));
         for tenth in 0..50 {
-            assert!(lines.look(target(100 * tenth, 1_000)));
+            assert!(lines.report(target(100 * tenth, 1_000)));
         }
         let mut buffer = [0; 500];
         let mut times = Vec::new();
@@ -278,12 +278,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let mut lines = lines(&format!("unix:{}", path.display()));
-        assert!(lines.look(target(0, 3_000)));
+        assert!(lines.report(target(0, 3_000)));
         let listener = UnixListener::bind(&path).unwrap();
-        assert!(lines.look(target(500, 2_000)));
-        assert!(lines.look(target(1_000, 2_000)));
+        assert!(lines.report(target(500, 2_000)));
+        assert!(lines.report(target(1_000, 2_000)));
         let (reader, _) = listener.accept().unwrap();
-        assert!(lines.look(target(1_050, 1_000)));
+        assert!(lines.report(target(1_050, 1_000)));
         let received: Vec<f64> = BufReader::new(reader)
             .lines()
             .take(2)
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(received, [2e6, 1e6]);
         // The reader has gone, and another one connects.
         for tenth in 0..20 {
-            lines.look(target(2_000 + 100 * tenth, 1_100 + 100 * tenth));
+            lines.report(target(2_000 + 100 * tenth, 1_100 + 100 * tenth));
         }
         let (reader, _) = listener.accept().unwrap();
         let line = BufReader::new(reader).lines().next().unwrap().unwrap();
@@ -304,7 +304,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let socket = UnixDatagram::bind(&path).unwrap();
-        assert!(lines(&format!("unix:{}", path.display())).look(target(0, 3_000)));
+        assert!(lines(&format!("unix:{}", path.display())).report(target(0, 3_000)));
         let mut buffer = [0; 500];
         let len = socket.recv(&mut buffer).unwrap();
         let line = core::str::from_utf8(&buffer[..len]).unwrap();

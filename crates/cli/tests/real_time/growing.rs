@@ -73,7 +73,7 @@ impl Player {
         while self.bytes.len() < byte_count {
             assert!(began_at.elapsed() < PATIENCE, "{} B", self.bytes.len());
             sleep(PAUSE);
-            self.look();
+            self.read_growth();
         }
     }
 }
@@ -90,7 +90,7 @@ fn assert_that_its_beginning_arrives_first(player: &mut Player, mut write: impl 
         write(packet);
         written += packet.len();
         sleep(PAUSE);
-        player.look();
+        player.read_growth();
     }
     assert!(
         player.bytes.len() >= 10 * PACKET_LEN && written < picture.len(),

@@ -183,7 +183,7 @@ impl Live {
     }
 
     /// Takes the present links. Returns the changes as events.
-    pub(super) fn look(&mut self, now: Instant, links: &[SeenLink]) -> Vec<ReceiverEvent> {
+    pub(super) fn report(&mut self, now: Instant, links: &[SeenLink]) -> Vec<ReceiverEvent> {
         let changes = self.links.update(now, links);
         changes.into_iter().map(|event| self.event(event)).collect()
     }

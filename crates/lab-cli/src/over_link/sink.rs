@@ -240,9 +240,9 @@ impl Sink {
         })
     }
 
-    /// Calls `look` with the packets that came so far.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Received) -> T) -> T {
-        look(&self.received.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Calls `read` with the packets that came so far.
+    pub(crate) fn with_received<T>(&self, read: impl FnOnce(&Received) -> T) -> T {
+        read(&self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the thread, and returns the packets that came.

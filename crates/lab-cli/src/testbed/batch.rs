@@ -154,7 +154,7 @@ impl Batches<'_> {
         let limit = limit_of(self.seconds);
         let film = film.display().to_string();
         let mut player = Player::start(None, &[], &film, &folder, CONTROL_PORT, limit)?;
-        while clock.now() < Instant::from_secs(limit) && !player.look(None)? {
+        while clock.now() < Instant::from_secs(limit) && !player.read_counters(None)? {
             ensure!(!stop.load(Ordering::Relaxed), "the testbed was interrupted");
             wait_for_the_next_second(&clock);
         }

@@ -113,7 +113,7 @@ pub(super) fn play(setting: Setting<'_>, stop: &AtomicBool) -> anyhow::Result<Pl
     let limit = limit_of(setting.seconds);
     let near = Some(&network.near);
     let mut player = Player::start(near, wrapper, &url, &home, COUNTER_PORT, limit + 30)?;
-    while clock.now() < Instant::from_secs(limit) && !player.look(near)? {
+    while clock.now() < Instant::from_secs(limit) && !player.read_counters(near)? {
         ensure!(!stop.load(Ordering::Relaxed), "the testbed was interrupted");
         wait_for_the_next_second(&clock);
     }

@@ -103,7 +103,7 @@ impl Player {
     ///
     /// # Errors
     /// The player is lost.
-    pub(super) fn look(&mut self, namespace: Option<&Namespace>) -> anyhow::Result<bool> {
+    pub(super) fn read_counters(&mut self, namespace: Option<&Namespace>) -> anyhow::Result<bool> {
         if self.program.has_ended()? {
             return Ok(true);
         }

@@ -209,10 +209,10 @@ impl Hands {
             }
         }
         call.write(now);
-        self.look(now, call);
+        self.report(now, call);
     }
 
-    fn look(&mut self, now: Instant, call: &mut Call) {
+    fn report(&mut self, now: Instant, call: &mut Call) {
         let Some(connection) = call.caller.connection() else {
             return;
         };

@@ -202,7 +202,7 @@ impl Work for Hands {
         self.remove_ended_outputs();
         if now >= self.look_at {
             self.look_at = now + POLL_INTERVAL;
-            self.look(now);
+            self.report(now);
         }
         Some(self.listener.poll_timeout().min(now + PATIENCE))
     }
@@ -403,7 +403,7 @@ impl Hands {
         }
     }
 
-    fn look(&mut self, now: Instant) {
+    fn report(&mut self, now: Instant) {
         let mut routes = self.routes.lock();
         self.local_addresses.retain(|address, _| {
             let mut callers = routes.iter().flat_map(|route| &route.callers);

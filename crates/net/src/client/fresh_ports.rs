@@ -35,7 +35,7 @@ impl Default for FreshPort {
 
 impl FreshPort {
     /// Records whether the path is silent. Returns whether a fresh port is due now.
-    fn look(&mut self, now: Instant, is_silent: bool) -> bool {
+    fn is_due(&mut self, now: Instant, is_silent: bool) -> bool {
         if !is_silent {
             *self = FreshPort::default();
             return false;
@@ -68,7 +68,7 @@ impl<L: Load> ClientRole<L> {
                 continue;
             };
             let is_silent = is_silent && !managed.is_absent;
-            if managed.fresh_port.look(now, is_silent) {
+            if managed.fresh_port.is_due(now, is_silent) {
                 self.paths.freshen(index);
             }
         }
@@ -95,7 +95,7 @@ mod tests {
         for second in 0..210 {
             // It answers after ten seconds, and once more.
             let is_silent = second >= 10 && second != 200;
-            if fresh.look(Instant::from_secs(second), is_silent) {
+            if fresh.is_due(Instant::from_secs(second), is_silent) {
                 due.push(second);
             }
         }

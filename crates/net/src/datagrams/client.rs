@@ -61,7 +61,7 @@ impl DatagramClient {
 
     /// Returns the session's present or last state; its counts include those of earlier sessions.
     pub fn snapshot(&self) -> Snapshot {
-        self.runtime.look(ClientRole::snapshot)
+        self.runtime.with_role(ClientRole::snapshot)
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

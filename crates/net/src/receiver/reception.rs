@@ -119,7 +119,7 @@ impl Reception {
     pub fn snapshot(&self) -> Snapshot {
         let seen = self
             .handle
-            .look(|role, now| role.snapshot_of(self.index, now));
+            .with_role(|role, now| role.snapshot_of(self.index, now));
         // It ends under the same lock.
         seen.or_else(|| self.last.get().cloned())
             .unwrap_or_default()
@@ -187,6 +187,6 @@ impl ReturnPath {
     /// Returns the bitrate requested of this sender's encoder; `None` when the session is over.
     pub fn target_bitrate(&self) -> Option<DataRate> {
         self.handle
-            .look(|role, _| role.target_bitrate_of(self.index))
+            .with_role(|role, _| role.target_bitrate_of(self.index))
     }
 }

@@ -118,18 +118,18 @@ impl StreamServer {
 
     /// Returns the newest session's present or last state.
     pub fn snapshot(&self) -> Snapshot {
-        self.runtime.look(ServerRole::snapshot)
+        self.runtime.with_role(ServerRole::snapshot)
     }
 
     /// Returns the present state of all sessions.
     pub fn snapshots(&self) -> Vec<Snapshot> {
-        self.runtime.look(ServerRole::snapshots)
+        self.runtime.with_role(ServerRole::snapshots)
     }
 
     /// Returns the last state of the session of the oldest [`Event::Ended`](crate::Event::Ended),
     /// once for each such event, in their order. Keeps the last 16 that were not taken.
     pub fn take_ended(&self) -> Option<Snapshot> {
-        self.runtime.look(|role, _| role.take_ended())
+        self.runtime.with_role(|role, _| role.take_ended())
     }
 
     /// Sets the keys whose owners are admitted; sessions of others end.
@@ -160,12 +160,12 @@ impl StreamServer {
 
     /// Takes the outcomes of pairing codes since the last call.
     pub fn take_pairing_outcomes(&self) -> Vec<PairingOutcome> {
-        self.runtime.look(ServerRole::take_pairing_outcomes)
+        self.runtime.with_role(ServerRole::take_pairing_outcomes)
     }
 
     /// Takes the clients that requested a session since the last call and got none.
     pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
-        self.runtime.look(|role, _| role.take_refused_senders())
+        self.runtime.with_role(|role, _| role.take_refused_senders())
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

@@ -203,7 +203,7 @@ impl Swarm {
     }
 
     /// Takes the frames that have come, and checks all that holds at any time.
-    fn look(&mut self) {
+    fn check(&mut self) {
         let cameras = &self.cameras;
         self.studio.take_pairing();
         self.studio.take_frames(|number| {
@@ -243,10 +243,10 @@ impl Swarm {
                 camera.send(tick);
             }
             self.world.run_for(FRAME_INTERVAL);
-            self.look();
+            self.check();
         }
         self.world.run_for(millis(1_000));
-        self.look();
+        self.check();
     }
 
     /// Checks that every camera's session has outlived the disturbances.

@@ -67,7 +67,7 @@ pub mod default_route {
 
     impl DefaultRoute {
         /// Cannot be called.
-        pub fn look(&mut self, _: &Stop) {
+        pub fn tend(&mut self, _: &Stop) {
             match *self {}
         }
 

@@ -94,7 +94,7 @@ impl RouteOptions {
 
 impl DefaultRoute {
     /// Makes the changes if the server has granted the address. If that fails, the program stops.
-    pub fn look(&mut self, stop: &Stop) {
+    pub fn tend(&mut self, stop: &Stop) {
         let (None, Some(granted)) = (&self.made, self.granted.get()) else {
             return;
         };

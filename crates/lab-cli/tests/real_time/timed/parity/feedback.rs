@@ -44,10 +44,10 @@ struct Counted {
 }
 
 fn counted(run: &Run) -> Counted {
-    let first = run.look(Instant::from_secs(2));
-    let last = run.looks.last().expect("somebody looked");
+    let first = run.sample_at(Instant::from_secs(2));
+    let last = run.samples.last().expect("a sample");
     let since = |count: fn(&Sample) -> u64| (count(last) - count(first)) as f64;
-    let pairs = run.looks.windows(2).filter(|pair| pair[0].at >= first.at);
+    let pairs = run.samples.windows(2).filter(|pair| pair[0].at >= first.at);
     let round_trips = pairs.map(|pair| {
         let rtt = pair[0].sender.paths[0].view.rtt.smoothed.expect("known");
         (pair[1].at - pair[0].at).as_secs_f64() / rtt.as_secs_f64()
@@ -79,7 +79,7 @@ fn check_media(controller: &str, scenario: &Scenario, run: &Run) -> Result<(), S
     let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(least, most), rate| {
         (least.min(rate), most.max(rate))
     });
-    let last = run.looks.last().expect("somebody looked");
+    let last = run.samples.last().expect("a sample");
     let bits = last.receiver.paths[0].counters.received_bytes as f64 * 8.0;
     let rate = bits / scenario.duration.as_secs_f64();
     ensure(
@@ -165,7 +165,7 @@ fn ecn_marks_of_emulation_reach_the_controller() {
     twice(|| {
         let run = run::run(&scenario, Network::Emulated, Seed(1));
         let link = &run.links[0].forward.link;
-        let last = run.looks.last().expect("somebody looked");
+        let last = run.samples.last().expect("a sample");
         let counters = &last.sender.paths[0].counters;
         let (marked, heard) = (link.queue.marked_packets, counters.marked_packets);
         let message = format!("{marked} marked, {heard} heard of, {counters:?}");

@@ -38,7 +38,7 @@ pub(crate) struct Run {
     pub(crate) received: Vec<ReceivedFrame>,
     /// Received frames that were complete by the scenario's end, as the simulator counts.
     pub(crate) in_time_count: usize,
-    pub(crate) looks: Vec<Sample>,
+    pub(crate) samples: Vec<Sample>,
     /// Statistics by path; empty without a relay.
     pub(crate) links: Vec<RelayLinkStatistics>,
 }
@@ -52,9 +52,9 @@ pub(crate) struct Sample {
 
 impl Run {
     /// Returns the first snapshot at or after `at`, or the last.
-    pub(crate) fn look(&self, at: Instant) -> &Sample {
-        let found = self.looks.iter().find(|look| look.at >= at);
-        found.or(self.looks.last()).expect("somebody looked")
+    pub(crate) fn sample_at(&self, at: Instant) -> &Sample {
+        let found = self.samples.iter().find(|look| look.at >= at);
+        found.or(self.samples.last()).expect("a sample")
     }
 
     /// Returns the mean time from a frame's capture to its completion.
@@ -134,14 +134,14 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
         clock,
         begin,
     };
-    let (sent_count, looks) = ends.feed(scenario, seed);
+    let (sent_count, samples) = ends.feed(scenario, seed);
     ends.sender.close();
     let reception = receptions.recv_timeout(PATIENCE);
     let mut run = Run {
         sent_count,
         received: received(&reception.expect("a session in time")),
         in_time_count: 0,
-        looks,
+        samples,
         links: Vec::new(),
     };
     let end = begin + scenario.duration;
@@ -200,12 +200,12 @@ impl Ends {
             .expect("the scenario was read");
         let end = Instant::ZERO + scenario.duration;
         let mut sent_count = 0;
-        let mut looks = Vec::new();
+        let mut samples = Vec::new();
         let mut look_at = Instant::ZERO;
         while let Some(due_at) = source.next_at().filter(|at| *at < end) {
             while look_at < due_at {
                 self.wait_until(look_at);
-                looks.push(self.look());
+                samples.push(self.take_sample());
                 look_at += POLL_INTERVAL;
             }
             self.wait_until(due_at);
@@ -219,11 +219,11 @@ impl Ends {
             sent_count += usize::from(self.sender.send_frame(&frame).is_ok());
         }
         self.wait_until(end);
-        looks.push(self.look());
-        (sent_count, looks)
+        samples.push(self.take_sample());
+        (sent_count, samples)
     }
 
-    fn look(&self) -> Sample {
+    fn take_sample(&self) -> Sample {
         Sample {
             at: Instant::ZERO + self.clock.now().saturating_since(self.begin),
             sender: self.sender.snapshot(),
