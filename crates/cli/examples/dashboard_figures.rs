@@ -200,18 +200,18 @@ fn main() -> io::Result<()> {
     // Before and after, since the machine's other work changes.
     let runs = [0, VIEWERS, 0].map(|viewers| measure(&program, &folder, seconds, viewers));
     std::fs::remove_dir_all(&folder)?;
-    let [before, watched, after] = runs;
-    let (before, watched, after) = (before?, watched?, after?);
+    let [before, with_viewers, after] = runs;
+    let (before, with_viewers, after) = (before?, with_viewers?, after?);
     let mut is_cheap = true;
     for (index, end) in ["sender", "receiver"].into_iter().enumerate() {
-        let share = watched[index].observation;
+        let share = with_viewers[index].observation;
         is_cheap &= share <= MAX_SHARE;
         println!(
             "{end} of 6 Mbit/s: {:.2} and {:.2} % of a core alone, {:.2} % with {VIEWERS} viewers \
              of its dashboard; of these its threads take {:.2} % (at most {:.0} %)",
             before[index].all * 100.0,
             after[index].all * 100.0,
-            watched[index].all * 100.0,
+            with_viewers[index].all * 100.0,
             share * 100.0,
             MAX_SHARE * 100.0,
         );

@@ -16,7 +16,7 @@ use clap::{ArgAction, ArgMatches, CommandFactory, Parser, Subcommand};
 use toml::{Table, Value};
 
 use crate::Command;
-pub(crate) use reload::{Reload, Reread};
+pub(crate) use reload::{Reload, Reread, unchanged};
 
 /// Commands that take a file of options.
 const COMMANDS: [&str; 4] = ["send", "recv", "serve", "proxy"];

@@ -79,8 +79,8 @@ impl Outages {
     }
 
     /// Compares the counters with those of the last call.
-    pub(crate) fn see(&mut self, seen: &Snapshot, now: Instant) {
-        let failed_count = failed_frames(self.end, seen);
+    pub(crate) fn see(&mut self, snapshot: &Snapshot, now: Instant) {
+        let failed_count = failed_frames(self.end, snapshot);
         self.open.retain(|outage| {
             outage
                 .ended_at
@@ -127,7 +127,7 @@ mod tests {
     fn outages_of(steps: &[(u64, Step)]) -> Outages {
         let mut outages = Outages::new(End::Receiver);
         let time = "2026-07-01T12:03:07+00:00[UTC]".parse().unwrap();
-        let mut seen = Snapshot::default();
+        let mut snapshot = Snapshot::default();
         for (millis, step) in steps {
             let now = Instant::from_millis(*millis);
             match *step {
@@ -135,8 +135,8 @@ mod tests {
                     outages.record(path, ["wlan0", "wwan0"][path % 2], state, now, &time);
                 }
                 Step::Missing(count) => {
-                    seen.session.frames_dropped += count;
-                    outages.see(&seen, now);
+                    snapshot.session.frames_dropped += count;
+                    outages.see(&snapshot, now);
                 }
             }
         }

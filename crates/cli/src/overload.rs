@@ -137,9 +137,9 @@ impl OverloadWatch {
     }
 
     /// Returns an overload to report now, if any.
-    pub(crate) fn due_report(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
-        let session = &seen.session;
-        let of_paths = seen
+    pub(crate) fn due_report(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Overload> {
+        let session = &snapshot.session;
+        let of_paths = snapshot
             .paths
             .iter()
             .map(|path| path.counters.received_media_bytes);
@@ -159,7 +159,7 @@ impl OverloadWatch {
                 arrived_bytes: of_paths.sum(),
             },
         };
-        let views = seen.paths.iter().map(|path| path.view);
+        let views = snapshot.paths.iter().map(|path| path.view);
         let overload = self.record(mark, carried(views.clone()));
         // Packets that are too long for their paths are no lack of bandwidth. The path watch warns.
         if in_service(views).all(|view| view.is_mtu_too_small) {

@@ -176,10 +176,10 @@ impl PathWatch {
     pub(crate) fn due_report(
         &mut self,
         now: Instant,
-        seen: &Snapshot,
+        snapshot: &Snapshot,
         names: &[String],
     ) -> Vec<PathProblem> {
-        let found = self.find(now, seen);
+        let found = self.find(now, snapshot);
         found
             .into_iter()
             .map(|(path, problem)| {
@@ -194,19 +194,20 @@ impl PathWatch {
             .collect()
     }
 
-    fn find(&mut self, now: Instant, seen: &Snapshot) -> Vec<(usize, Problem)> {
+    fn find(&mut self, now: Instant, snapshot: &Snapshot) -> Vec<(usize, Problem)> {
         self.look_at = now + POLL_INTERVAL;
-        self.paths.resize(seen.paths.len(), PathHistory::default());
-        for (watched, path) in self.paths.iter_mut().zip(&seen.paths) {
-            watched.see(now, path);
+        self.paths
+            .resize(snapshot.paths.len(), PathHistory::default());
+        for (history, path) in self.paths.iter_mut().zip(&snapshot.paths) {
+            history.see(now, path);
         }
         let is_any_heard = self
             .paths
             .iter()
             .any(|path| path.heard_at.is_some_and(|at| now <= at + HEARD_WITHIN));
-        let paths = self.paths.iter_mut().zip(&seen.paths).enumerate();
-        let found = paths.filter_map(|(index, (watched, path))| {
-            let problem = watched.problem(now, path, is_any_heard)?;
+        let paths = self.paths.iter_mut().zip(&snapshot.paths).enumerate();
+        let found = paths.filter_map(|(index, (history, path))| {
+            let problem = history.problem(now, path, is_any_heard)?;
             Some((index, problem))
         });
         found.collect()
@@ -279,18 +280,18 @@ mod tests {
     /// Two paths that are checked twice a second.
     struct Bed {
         watch: PathWatch,
-        seen: Snapshot,
+        snapshot: Snapshot,
     }
 
     impl Bed {
         fn new() -> Self {
-            let seen = Snapshot {
+            let snapshot = Snapshot {
                 paths: vec![PathSnapshot::default(); 2],
                 ..Snapshot::default()
             };
             Bed {
                 watch: PathWatch::default(),
-                seen,
+                snapshot,
             }
         }
 
@@ -298,13 +299,16 @@ mod tests {
             let names = ["eth0", "wwan0"].map(str::to_owned);
             let mut reported = Vec::new();
             for _ in 0..2 * seconds {
-                self.seen.at += POLL_INTERVAL;
-                for path in &mut self.seen.paths {
+                self.snapshot.at += POLL_INTERVAL;
+                for path in &mut self.snapshot.paths {
                     path.counters.sent_packets += 5;
                 }
-                change(&mut self.seen.paths);
-                assert!(self.watch.is_due(self.seen.at));
-                reported.extend(self.watch.due_report(self.seen.at, &self.seen, &names));
+                change(&mut self.snapshot.paths);
+                assert!(self.watch.is_due(self.snapshot.at));
+                reported.extend(
+                    self.watch
+                        .due_report(self.snapshot.at, &self.snapshot, &names),
+                );
             }
             reported
         }

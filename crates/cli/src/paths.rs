@@ -153,7 +153,7 @@ impl ViaSet {
     ///
     /// # Errors
     /// The operating system does not list its interfaces.
-    pub(crate) fn present_paths(&self) -> anyhow::Result<Vec<NamedPath>> {
+    pub(crate) fn named_paths(&self) -> anyhow::Result<Vec<NamedPath>> {
         let present = self
             .roster
             .present()
@@ -188,7 +188,7 @@ impl PathArguments {
             );
         }
         let paths: Vec<_> = via_set
-            .present_paths()?
+            .named_paths()?
             .into_iter()
             .map(|named| named.present.path)
             .collect();
@@ -277,9 +277,10 @@ impl PathArguments {
         };
         let via_set: Vec<_> = vias.iter().zip(&remotes).collect();
         for (index, (argument, remote)) in via_set.iter().enumerate() {
-            let is_same =
-                |(other, to): &&(&ViaArgument, &Remote)| other.via == argument.via && to == remote;
-            if via_set[..index].iter().any(|other| is_same(&other)) {
+            let is_repeated = via_set[..index]
+                .iter()
+                .any(|(other, to)| other.via == argument.via && to == remote);
+            if is_repeated {
                 bail!(
                     "two paths to {remote} by {}: they would be one; give every --via once, or \
                      each its own --to",
@@ -353,7 +354,7 @@ mod tests {
         let via_set = arguments("127.0.0.1:9", &["l*", "lo,weight=2"])
             .via_set()
             .unwrap();
-        let found = via_set.present_paths().unwrap();
+        let found = via_set.named_paths().unwrap();
         let loopback: Vec<_> = found.iter().filter(|named| named.name == "lo").collect();
         assert_eq!(loopback.len(), 1);
         assert!(!loopback[0].present.is_of_pattern);

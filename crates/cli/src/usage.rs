@@ -112,11 +112,11 @@ impl Caps {
         path: usize,
         name: &str,
         cap: Option<ByteCount>,
-        seen: &PathSnapshot,
+        snapshot: &PathSnapshot,
     ) -> anyhow::Result<bool> {
         let Some(ByteCount(bytes)) = cap else {
             if let Some(entry) = self.take(path) {
-                self.retire(entry, seen);
+                self.retire(entry, snapshot);
             }
             return Ok(false);
         };
@@ -127,7 +127,7 @@ impl Caps {
         }
         let is_used_up = self.add(path, name, ByteCount(bytes))?;
         if let Some(entry) = self.entries.last_mut() {
-            entry.counted = carried_bytes(seen);
+            entry.counted = carried_bytes(snapshot);
         }
         Ok(is_used_up)
     }
@@ -144,8 +144,8 @@ impl Caps {
     }
 
     /// Adds the bytes of a path that has left the session, at the next [update](Self::update).
-    pub(crate) fn retire(&mut self, entry: Entry, seen: &PathSnapshot) {
-        let bytes = carried_bytes(seen).saturating_sub(entry.counted);
+    pub(crate) fn retire(&mut self, entry: Entry, snapshot: &PathSnapshot) {
+        let bytes = carried_bytes(snapshot).saturating_sub(entry.counted);
         *self.owed.entry(entry.name).or_default() += bytes;
     }
 
@@ -172,13 +172,13 @@ impl Caps {
     pub(crate) fn update(
         &mut self,
         now: Instant,
-        seen: &Snapshot,
+        snapshot: &Snapshot,
     ) -> anyhow::Result<Vec<CapEvent>> {
         self.save_at = now + SAVE_INTERVAL;
         let carried: Vec<u64> = self
             .entries
             .iter()
-            .map(|entry| seen.paths.get(entry.path).map_or(0, carried_bytes))
+            .map(|entry| snapshot.paths.get(entry.path).map_or(0, carried_bytes))
             .collect();
         let since = self.entries.iter().zip(&carried).map(|(entry, carried)| {
             let bytes = carried.saturating_sub(entry.counted);
@@ -290,7 +290,7 @@ fn rewrite(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<Stri
 mod tests {
     use super::*;
 
-    fn seen(bytes: u64) -> Snapshot {
+    fn snapshot_of(bytes: u64) -> Snapshot {
         let mut path = PathSnapshot::default();
         path.counters.sent_bytes = bytes;
         Snapshot {
@@ -311,22 +311,22 @@ mod tests {
         let mut first = open(&folder);
         assert!(!first.add(0, "wwan0", cap).unwrap());
         assert!(first.is_due(at(1)));
-        assert_eq!(first.update(at(1), &seen(700)).unwrap(), []);
+        assert_eq!(first.update(at(1), &snapshot_of(700)).unwrap(), []);
         assert!(!first.is_due(at(2)));
-        let cap_events = first.update(at(6), &seen(850)).unwrap();
+        let cap_events = first.update(at(6), &snapshot_of(850)).unwrap();
         assert!(
             matches!(&cap_events[..], [CapEvent::Near(0, said)] if said.contains("850 B of 1000 B"))
         );
-        assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
+        assert_eq!(first.update(at(11), &snapshot_of(860)).unwrap(), []);
         // Another program, at the same time or later.
         let mut second = open(&folder);
         assert!(!second.add(0, "wwan0", cap).unwrap());
-        let cap_events = second.update(at(1), &seen(140)).unwrap();
+        let cap_events = second.update(at(1), &snapshot_of(140)).unwrap();
         assert!(
             matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
             "{cap_events:?}"
         );
-        let cap_events = first.update(at(16), &seen(860)).unwrap();
+        let cap_events = first.update(at(16), &snapshot_of(860)).unwrap();
         assert!(
             matches!(&cap_events[..], [CapEvent::Reached(0, _)]),
             "{cap_events:?}"
@@ -335,7 +335,7 @@ mod tests {
         assert!(is_used_up, "at the start");
         assert!(!open(&folder).add(0, "wwan1", cap).unwrap());
         fs::remove_file(folder.path().join(FILE)).unwrap();
-        let cap_events = first.update(at(21), &seen(900)).unwrap();
+        let cap_events = first.update(at(21), &snapshot_of(900)).unwrap();
         assert!(
             matches!(&cap_events[..], [CapEvent::Free(0, said)] if said.contains("40 B")),
             "{cap_events:?}"
@@ -348,14 +348,14 @@ mod tests {
         let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
         let cap = ByteCount(1_000);
         caps.add(1, "enx1", cap).unwrap();
-        let mut two = seen(0);
-        two.paths.push(seen(700).paths.remove(0));
+        let mut two = snapshot_of(0);
+        two.paths.push(snapshot_of(700).paths.remove(0));
         caps.update(Instant::from_secs(1), &two).unwrap();
-        let left = seen(950).paths.remove(0);
+        let left = snapshot_of(950).paths.remove(0);
         let old = caps.take(1).expect("it has a cap");
         caps.retire(old, &left);
         assert!(!caps.add(1, "enx2", cap).unwrap());
-        two.paths[1] = seen(100).paths.remove(0);
+        two.paths[1] = snapshot_of(100).paths.remove(0);
         assert_eq!(caps.update(Instant::from_secs(6), &two).unwrap(), []);
         let totals = add_to(&folder.path().join(FILE), &[]).unwrap();
         assert_eq!((totals["enx1"], totals["enx2"]), (950, 100));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     fn path(bytes: u64) -> PathSnapshot {
-        seen(bytes).paths.remove(0)
+        snapshot_of(bytes).paths.remove(0)
     }
 
     #[test]
@@ -374,7 +374,8 @@ mod tests {
         let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
         let cap = Some(ByteCount(1_000));
         assert!(!caps.set(0, "wwan0", cap, &path(5_000)).unwrap());
-        caps.update(Instant::from_secs(1), &seen(5_900)).unwrap();
+        caps.update(Instant::from_secs(1), &snapshot_of(5_900))
+            .unwrap();
         let used_up = Some(ByteCount(900));
         assert!(caps.set(0, "wwan0", used_up, &path(5_900)).unwrap());
         assert!(caps.is_used_up(0));
@@ -382,7 +383,8 @@ mod tests {
         assert!(!caps.set(0, "wwan0", raised, &path(5_900)).unwrap());
         assert!(!caps.set(0, "wwan0", None, &path(5_950)).unwrap());
         assert_eq!(caps.volumes().count(), 0);
-        caps.update(Instant::from_secs(9), &seen(7_000)).unwrap();
+        caps.update(Instant::from_secs(9), &snapshot_of(7_000))
+            .unwrap();
         let totals = add_to(&folder.path().join(FILE), &[]).unwrap();
         assert_eq!(totals["wwan0"], 950, "the rest of the cap's time is kept");
     }

@@ -22,9 +22,9 @@ type Rows = Vec<Vec<String>>;
 fn tables() -> Vec<(String, Rows)> {
     let text = fs::read_to_string(workspace().join("docs/protocol-security.md")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let is_head =
-        |line: &str| line.starts_with('|') && TEST_HEADS.iter().any(|end| line.ends_with(end));
-    let heads = lines.iter().enumerate().filter(|(_, line)| is_head(line));
+    let heads = lines.iter().enumerate().filter(|(_, line)| {
+        line.starts_with('|') && TEST_HEADS.iter().any(|end| line.ends_with(end))
+    });
     let tables = heads.map(|(at, head)| {
         let rows = lines[at + 2..]
             .iter()
@@ -72,11 +72,11 @@ fn is_function(line: &str, name: &str) -> bool {
 fn test_attributes(file: &Path, name: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let places = lines
+    let found = lines
         .iter()
         .enumerate()
         .filter(|(_, line)| is_function(line, name));
-    places.into_iter().find_map(|(at, _)| {
+    found.into_iter().find_map(|(at, _)| {
         let above = lines[..at]
             .iter()
             .rev()

@@ -156,7 +156,7 @@ fn counts(text: &str) -> Vec<(String, u64, u64)> {
 fn wording_only_becomes_plainer() {
     let patterns = PATTERNS.map(|(pattern, instead)| (Regex::new(pattern).unwrap(), instead));
     let mut found = HEADING.to_owned();
-    let mut places = Vec::new();
+    let mut reports = Vec::new();
     for part in parts() {
         let mut paths = Vec::new();
         files(&root().join(&part), &mut paths);
@@ -169,7 +169,8 @@ fn wording_only_becomes_plainer() {
                     let count = pattern.find_iter(&line).count();
                     if count > 0 {
                         findings += count;
-                        places.push((part.clone(), format!("{name}:{number}: {line} ({instead})")));
+                        reports
+                            .push((part.clone(), format!("{name}:{number}: {line} ({instead})")));
                     }
                 }
             }
@@ -178,7 +179,7 @@ fn wording_only_becomes_plainer() {
                 let before = index.checked_sub(1).map(|index| lines[index]);
                 if begins_badly(line, before) {
                     beginnings += 1;
-                    places.push((
+                    reports.push((
                         part.clone(),
                         format!("{name}:{}: {}", index + 1, line.trim()),
                     ));
@@ -190,7 +191,7 @@ fn wording_only_becomes_plainer() {
     for (limit, now) in counts(LIMITS).into_iter().zip(counts(&found)) {
         assert_eq!(limit.0, now.0, "prose.txt becomes:\n{found}");
         let is_above = now.1 > limit.1 || now.2 > limit.2;
-        let of_part: Vec<&str> = places
+        let of_part: Vec<&str> = reports
             .iter()
             .filter(|(part, _)| *part == now.0)
             .map(|(_, place)| place.as_str())
@@ -237,7 +238,7 @@ fn sentences(text: &str) -> Vec<String> {
 #[test]
 fn names_of_tests_and_messages_are_plain() {
     let patterns = PATTERNS.map(|(pattern, instead)| (Regex::new(pattern).unwrap(), instead));
-    let mut places = Vec::new();
+    let mut reports = Vec::new();
     let mut name_count = 0;
     for (path, text) in repository::files(".rs") {
         let name = path.display().to_string();
@@ -252,7 +253,7 @@ fn names_of_tests_and_messages_are_plain() {
         for text in names.into_iter().chain(messages) {
             for (pattern, instead) in &patterns {
                 if let Some(found) = pattern.find(&text) {
-                    places.push(format!(
+                    reports.push(format!(
                         "{name}: {:?} in {text:?} ({instead})",
                         found.as_str()
                     ));
@@ -261,7 +262,7 @@ fn names_of_tests_and_messages_are_plain() {
         }
     }
     assert!(name_count > 3_000, "only {name_count} tests were found");
-    assert!(places.is_empty(), "{}", places.join("\n"));
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
 }
 
 #[test]

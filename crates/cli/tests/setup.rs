@@ -27,9 +27,9 @@ impl Machine {
         let machine = Machine(tempfile::tempdir().unwrap());
         let path = std::env::var_os("PATH").unwrap();
         for name in USUAL {
-            let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
-            let place = places.find(|place| place.exists()).expect(name);
-            std::os::unix::fs::symlink(place, machine.0.path().join(name)).unwrap();
+            let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
+            let file = files.find(|file| file.exists()).expect(name);
+            std::os::unix::fs::symlink(file, machine.0.path().join(name)).unwrap();
         }
         for name in programs {
             machine.add(name, "exit 0");

@@ -199,7 +199,8 @@ impl Receiver {
 
     /// Takes the senders that requested a session since the last call and got none.
     pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
-        self.runtime.with_role(|role, _| role.take_refused_senders())
+        self.runtime
+            .with_role(|role, _| role.take_refused_senders())
     }
 
     /// Notifies the peers that this receiver leaves, and stops listening. Each session's

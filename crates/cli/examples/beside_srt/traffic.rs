@@ -72,7 +72,7 @@ pub fn feed(film: Film, to: SocketAddr, clock: &Clock, length: Duration) -> io::
 #[derive(Debug, Default)]
 pub struct Arrived {
     /// Whether each packet has arrived, by its number.
-    seen: Vec<bool>,
+    has_come: Vec<bool>,
     pub packets: u64,
     /// Milliseconds from the sender's socket to the player's.
     pub packet_latencies: Vec<f64>,
@@ -149,10 +149,10 @@ impl Sink {
 impl Arrived {
     fn take(&mut self, now: Instant, stamp: Stamp, from: Instant, last_number: &mut u64) {
         let index = stamp.number as usize;
-        if self.seen.len() <= index {
-            self.seen.resize(index + 1, false);
+        if self.has_come.len() <= index {
+            self.has_come.resize(index + 1, false);
         }
-        if core::mem::replace(&mut self.seen[index], true) {
+        if core::mem::replace(&mut self.has_come[index], true) {
             return;
         }
         self.packets += 1;

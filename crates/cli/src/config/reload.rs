@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use anabranch_observe::control::Refused;
 use anabranch_terminal::hangup::Reopen;
 use anyhow::{anyhow, bail};
 use clap::parser::ValueSource;
@@ -122,6 +123,11 @@ fn matches(words: &[OsString]) -> anyhow::Result<ArgMatches> {
     let line = crate::send::srtla::routed(crate::link::expanded(line)?);
     let parsed = crate::Arguments::command().try_get_matches_from(line);
     parsed.map_err(|error| anyhow!("{}", gist(&error)))
+}
+
+/// Returns the answer to a request to read the file again that has failed.
+pub(crate) fn unchanged(error: anyhow::Error) -> Refused {
+    Refused::NotNow(format!("{error:#}; nothing has changed"))
 }
 
 /// Returns the names of arguments, with commas between them.

@@ -33,13 +33,13 @@ impl Comparison<'_> {
         let heads = ["without FEC".to_owned(), self.fec.to_owned()];
         row(&mut text, "", heads);
         let rest = format!("{loss} % random loss");
-        self.write_seen(&mut text, &rest, Recording::outside_outage);
+        self.write_frames(&mut text, &rest, Recording::outside_outage);
         if end > OUTAGE_AT {
-            self.write_seen(&mut text, "outage, and 1 s after it", Recording::outage);
+            self.write_frames(&mut text, "outage, and 1 s after it", Recording::outage);
         }
         let runs = [self.without, self.with];
-        let seen = runs.map(|run| share(&run.seen(run.whole())));
-        row(&mut text, "all pictures on time", seen);
+        let shares = runs.map(|run| share(&run.frame_statistics(run.whole())));
+        row(&mut text, "all pictures on time", shares);
         self.write_cost(&mut text);
         text
     }
@@ -66,32 +66,32 @@ impl Comparison<'_> {
         )
     }
 
-    fn write_seen(&self, text: &mut String, what: &str, window: fn(&Recording) -> Window) {
+    fn write_frames(&self, text: &mut String, what: &str, window: fn(&Recording) -> Window) {
         let runs = [self.without, self.with];
-        let seen = runs.map(|run| run.seen(window(run)));
-        row(text, what, seen.each_ref().map(|_| String::new()));
-        row(text, "  pictures on time", seen.each_ref().map(share));
+        let statistics = runs.map(|run| run.frame_statistics(window(run)));
+        row(text, what, statistics.each_ref().map(|_| String::new()));
+        row(text, "  pictures on time", statistics.each_ref().map(share));
         row(
             text,
             "  late, missing or broken",
-            seen.each_ref().map(|seen| {
-                let missing = 1.0 - seen.decodable_on_time_ratio.unwrap_or(1.0);
-                format!("{:.0}", missing * seen.captured as f64)
+            statistics.each_ref().map(|statistics| {
+                let missing = 1.0 - statistics.decodable_on_time_ratio.unwrap_or(1.0);
+                format!("{:.0}", missing * statistics.captured as f64)
             }),
         );
-        let milliseconds =
-            |span: Option<f64>| span.map_or("–".to_owned(), |span| format!("{span:.0} ms"));
         row(
             text,
             "  99 % there within",
-            seen.each_ref()
-                .map(|seen| milliseconds(seen.delay_ms.map(|delay| delay.p99))),
+            statistics
+                .each_ref()
+                .map(|statistics| milliseconds(statistics.delay_ms.map(|delay| delay.p99))),
         );
         row(
             text,
             "  longest still picture",
-            seen.each_ref()
-                .map(|seen| milliseconds(seen.longest_gap_ms)),
+            statistics
+                .each_ref()
+                .map(|statistics| milliseconds(statistics.longest_gap_ms)),
         );
     }
 
@@ -113,8 +113,12 @@ impl Comparison<'_> {
 }
 
 /// Returns the share of captured pictures that were decodable on time.
-fn share(seen: &FrameStatistics) -> String {
-    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
+fn milliseconds(span: Option<f64>) -> String {
+    span.map_or("–".to_owned(), |span| format!("{span:.0} ms"))
+}
+
+fn share(statistics: &FrameStatistics) -> String {
+    let share = statistics.decodable_on_time_ratio.unwrap_or(0.0);
     format!("{:.1} %", share * 100.0)
 }
 

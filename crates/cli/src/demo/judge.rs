@@ -123,9 +123,9 @@ fn megabits(rate: DataRate) -> String {
 fn decodability(recording: &Recording) -> Promise {
     let deadline = recording.deadline;
     let text = format!("at least 99.5 % of frames decodable within {deadline} of capture");
-    let seen = recording.seen(recording.whole());
-    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
-    let (on_time, all) = (on_time(&seen), seen.captured);
+    let statistics = recording.frame_statistics(recording.whole());
+    let share = statistics.decodable_on_time_ratio.unwrap_or(0.0);
+    let (on_time, all) = (on_time(&statistics), statistics.captured);
     let measured = format!("{:.2} %: {on_time} of {all}", share * 100.0);
     judged_if_possible(recording, text, measured, share >= DECODABLE_SHARE)
 }
@@ -133,8 +133,8 @@ fn decodability(recording: &Recording) -> Promise {
 fn longest_gap(recording: &Recording) -> Promise {
     let deadline = recording.deadline;
     let text = format!("no gap above {deadline} between displayable frames");
-    let seen = recording.seen(recording.whole());
-    let (Some(gap), Some(from)) = (seen.longest_gap_ms, seen.longest_gap_from_s) else {
+    let statistics = recording.frame_statistics(recording.whole());
+    let (Some(gap), Some(from)) = (statistics.longest_gap_ms, statistics.longest_gap_from_s) else {
         return Promise {
             text,
             measured: "no frame was displayable".to_owned(),
@@ -202,7 +202,10 @@ fn link_return(recording: &Recording) -> Promise {
 fn mean_delay(recording: &Recording) -> Promise {
     let most = MEAN_DELAY.min(recording.deadline);
     let text = format!("mean frame delay at most {most} outside the outage and 1 s after it");
-    match recording.seen(recording.outside_outage()).delay_ms {
+    match recording
+        .frame_statistics(recording.outside_outage())
+        .delay_ms
+    {
         Some(delay) => Promise {
             text,
             measured: format!("{:.1} ms", delay.mean),

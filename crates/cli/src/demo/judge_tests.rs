@@ -111,7 +111,7 @@ fn frames_that_cannot_be_displayed_make_a_gap() {
     break_chain(&mut recording, first..first + 12);
     assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
     // All frames but the first one arrived.
-    assert_eq!(recording.seen(recording.whole()).dropped, 1);
+    assert_eq!(recording.frame_statistics(recording.whole()).dropped, 1);
 }
 
 #[test]

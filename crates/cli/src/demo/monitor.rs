@@ -117,7 +117,7 @@ impl<'a> Monitor<'a> {
             received.bytes = path.counters.received_bytes;
             received.media_bytes = path.counters.received_media_bytes;
         }
-        let look = StreamSnapshot {
+        let stream = StreamSnapshot {
             name: STREAM.to_owned(),
             path_names: names(),
             snapshot: sender.clone(),
@@ -125,7 +125,7 @@ impl<'a> Monitor<'a> {
             flows: Vec::new(),
         };
         // The sender's events report path changes.
-        let _ = self.sampler.sample(at, vec![look]);
+        let _ = self.sampler.sample(at, vec![stream]);
         let target_bitrate = sender.target_bitrate;
         (self.recording.sender, self.recording.receiver) = (sender, receiver);
         Sample {

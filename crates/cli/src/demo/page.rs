@@ -39,7 +39,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &StreamView, moment: &Moment<'_>
     ])
     .areas(area);
     draw_head(frame, head, moment);
-    match view.history.last().and_then(|seen| seen.streams.first()) {
+    match view
+        .history
+        .last()
+        .and_then(|status| status.streams.first())
+    {
         Some(stream) => view.draw(frame, body, stream, about(moment, stream)),
         None => frame.render_widget("it begins", body),
     }

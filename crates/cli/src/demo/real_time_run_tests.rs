@@ -75,10 +75,10 @@ fn the_cameras_pictures_arrive_and_show_their_numbers() {
     assert!(allows(&recording, are_most_right), "{right_count}");
     assert!(frames.iter().all(|frame| frame.check != Some(Check::Wrong)));
     // The decoded picture matches the encoder's input and no other picture.
-    let seen = frames.iter().filter_map(|frame| frame.fidelity);
-    let psnr: Vec<f64> = seen.map(|seen| seen.psnr).collect();
-    let are_all_seen = psnr.len() >= right_count;
-    assert!(allows(&recording, are_all_seen), "{}", psnr.len());
+    let fidelities = frames.iter().filter_map(|frame| frame.fidelity);
+    let psnr: Vec<f64> = fidelities.map(|fidelity| fidelity.psnr).collect();
+    let are_all_compared = psnr.len() >= right_count;
+    assert!(allows(&recording, are_all_compared), "{}", psnr.len());
     let mean = psnr.iter().sum::<f64>() / psnr.len() as f64;
     assert!((25.0..60.0).contains(&mean), "{mean} dB");
     let first = frames[0].delay().expect("the first frame came");

@@ -70,14 +70,14 @@ pub(super) struct Received {
 }
 
 /// Returns the number of frames that could be displayed.
-pub(super) fn displayable(seen: &FrameStatistics) -> f64 {
-    seen.decodable_ratio.unwrap_or(0.0) * seen.captured as f64
+pub(super) fn displayable(statistics: &FrameStatistics) -> f64 {
+    statistics.decodable_ratio.unwrap_or(0.0) * statistics.captured as f64
 }
 
 /// Returns the number of frames that were decodable by their deadlines.
-pub(super) fn on_time(seen: &FrameStatistics) -> u64 {
-    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
-    (share * seen.captured as f64).round() as u64
+pub(super) fn on_time(statistics: &FrameStatistics) -> u64 {
+    let share = statistics.decodable_on_time_ratio.unwrap_or(0.0);
+    (share * statistics.captured as f64).round() as u64
 }
 
 /// Returns the rate at which a byte count grew in the `window` before sample `index`.
@@ -153,7 +153,7 @@ impl Recording {
 
     /// Returns the frame statistics of a viewer, by the simulator's definitions. A frame arrives
     /// when it is handed over.
-    pub(super) fn seen(&self, window: Window) -> FrameStatistics {
+    pub(super) fn frame_statistics(&self, window: Window) -> FrameStatistics {
         let mut meter = FrameMeter::new(window, self.deadline);
         let mut now = Instant::ZERO;
         for frame in &self.frames {

@@ -18,13 +18,13 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
         ("sender", End::Sender, &recording.sender),
         ("receiver", End::Receiver, &recording.receiver),
     ]
-    .map(|(name, end, seen)| {
+    .map(|(name, end, snapshot)| {
         // Both keys are of this run alone.
-        let seen = Snapshot {
+        let snapshot = Snapshot {
             peer: None,
-            ..seen.clone()
+            ..snapshot.clone()
         };
-        format!("\n{name}: {}\n", table(end, &seen, &names(), None))
+        format!("\n{name}: {}\n", table(end, &snapshot, &names(), None))
     });
     let mut text = ends.concat();
     // Writing to a string does not fail.
@@ -37,11 +37,11 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
 
 /// Returns the last sentence about a run that broke no promise.
 pub(super) fn conclusion(recording: &Recording) -> String {
-    let seen = recording.seen(recording.whole());
+    let statistics = recording.frame_statistics(recording.whole());
     let frames = format!(
         "{} of {} frames on time, within {} of their capture.",
-        on_time(&seen),
-        seen.captured,
+        on_time(&statistics),
+        statistics.captured,
         recording.deadline
     );
     if recording.reaches(RETURN_AT) {
@@ -54,18 +54,18 @@ pub(super) fn conclusion(recording: &Recording) -> String {
 }
 
 fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
-    let seen = recording.seen(recording.whole());
-    let displayable = displayable(&seen);
+    let statistics = recording.frame_statistics(recording.whole());
+    let displayable = displayable(&statistics);
     writeln!(
         text,
         "\nframes  {} taken, {} there, {displayable:.0} displayable; {:.2} Mbit/s of video",
-        seen.captured,
-        seen.complete,
+        statistics.captured,
+        statistics.complete,
         recording
             .video_rate(recording.started_at, recording.ended_at)
             .megabits_per_second(),
     )?;
-    let Some(delay) = seen.delay_ms else {
+    let Some(delay) = statistics.delay_ms else {
         return writeln!(text, "delay   –");
     };
     writeln!(

@@ -133,9 +133,10 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
             viewer::take(&receptions, clock, ledger, &deliveries);
             Ok(())
         });
-        let checks = spawn(scope, "decoder", move || viewer.check_frames(&delivered, ledger));
-        let watched =
-            watch.until(|| stop.is_stopped() || clock.now() >= end_at || is_over(&source));
+        let checker = spawn(scope, "decoder", move || {
+            viewer.check_all(&delivered, ledger)
+        });
+        let waited = watch.until(|| stop.is_stopped() || clock.now() >= end_at || is_over(&source));
         let is_interrupted = stop.is_stopped() || clock.now() < end_at && !is_over(&source);
         let ended_at = clock.now().min(end_at);
         stop.stop();
@@ -145,7 +146,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         sender.close();
         let closed = watch.until(|| false);
         receiver.close();
-        for result in [watched, played, settled, closed, join(taker), join(checks)] {
+        for result in [waited, played, settled, closed, join(taker), join(checker)] {
             result?;
         }
         Ok::<_, anyhow::Error>((ended_at, is_interrupted))
@@ -390,8 +391,8 @@ impl Watch<'_> {
         recording.frames = self.ledger.frames();
         recording.ended_at = now;
         let whole = recording.whole();
-        let frames = recording.seen(whole);
-        let recent = recording.seen(Window {
+        let frames = recording.frame_statistics(whole);
+        let recent = recording.frame_statistics(Window {
             from: now.saturating_sub(Duration::from_secs(1)),
             ..whole
         });

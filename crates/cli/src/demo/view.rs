@@ -160,7 +160,7 @@ mod tests {
             status: &Status::default(),
             promises: &[],
             frames: FrameStatistics::default(),
-            recent: recording.seen(recording.whole()),
+            recent: recording.frame_statistics(recording.whole()),
         };
         let line = line(&mut Meter::new(None, Instant::ZERO), &moment);
         for part in [

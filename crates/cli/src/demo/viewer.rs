@@ -128,7 +128,7 @@ impl Viewer {
     }
 
     /// Checks frames until there are no more.
-    pub(super) fn check_frames(
+    pub(super) fn check_all(
         mut self,
         deliveries: &mpsc::Receiver<Delivery>,
         ledger: &Ledger,

@@ -235,10 +235,12 @@ mod tests {
         assert_eq!(trace_line(&dropped, "a \"b\", c"), line);
     }
 
+    fn number(at: usize, bytes: &[u8]) -> u32 {
+        u32::from_ne_bytes(*bytes[at..].first_chunk().unwrap())
+    }
+
     /// Splits a file into the kinds and bodies of its blocks.
     fn blocks(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
-        let number =
-            |at: usize, file: &[u8]| u32::from_ne_bytes(*file[at..].first_chunk().unwrap());
         let mut blocks = Vec::new();
         while !file.is_empty() {
             let length = number(4, file) as usize;
@@ -273,8 +275,7 @@ mod tests {
         assert_eq!(packet[4..8], ((nanos >> 32) as u32).to_ne_bytes());
         assert_eq!(packet[8..12], (nanos as u32).to_ne_bytes());
         assert_eq!(packet[20..28], [0x45, 1, 2, 3, 4, 0, 0, 0]);
-        let flags = [packet, &blocks[3].1]
-            .map(|block| u32::from_ne_bytes(*block[32..].first_chunk().unwrap()));
+        let flags = [packet, &blocks[3].1].map(|block| number(32, block));
         assert_eq!(flags, [2, 1]);
     }
 }

@@ -134,27 +134,27 @@ impl Drop for Record {
 /// Returns the folder of the records: one that a restart of the machine empties.
 fn folder() -> anyhow::Result<PathBuf> {
     let user = geteuid();
-    let mut candidates = Vec::new();
+    let mut folders = Vec::new();
     if user.is_root() {
-        candidates.push(PathBuf::from("/run/anabranch"));
+        folders.push(PathBuf::from("/run/anabranch"));
     }
     if let Some(folder) = std::env::var_os("XDG_RUNTIME_DIR") {
-        candidates.push(Path::new(&folder).join("anabranch"));
+        folders.push(Path::new(&folder).join("anabranch"));
     }
-    candidates.push(std::env::temp_dir().join(format!("anabranch-{}", user.as_raw())));
-    for candidate in &candidates {
-        let is_made = make_private_folder(candidate).is_ok();
+    folders.push(std::env::temp_dir().join(format!("anabranch-{}", user.as_raw())));
+    for folder in &folders {
+        let is_made = make_private_folder(folder).is_ok();
         // Another user may have made a folder of this name in a folder of all users.
         if is_made
-            && fs::symlink_metadata(candidate)
+            && fs::symlink_metadata(folder)
                 .is_ok_and(|found| found.is_dir() && found.uid() == user.as_raw())
         {
-            return Ok(candidate.clone());
+            return Ok(folder.clone());
         }
     }
     bail!(
         "cannot make a folder for the record of this run: {}",
-        candidates[0].display()
+        folders[0].display()
     )
 }
 
@@ -357,13 +357,16 @@ mod tests {
         assert_eq!(programs(&processes), BTreeSet::from([3, 4, 5, 6]));
     }
 
+    /// Returns the kernel's list of addresses with one of them.
+    fn trie(address: Ipv4Addr) -> String {
+        format!("Local:\n     |-- {address}\n        /32 host LOCAL\n")
+    }
+
     #[test]
     fn a_number_that_another_namespace_has_now_is_no_mark() {
         let marks = Marks::new("8-200".to_owned());
         let [first, second, third, fourth] = marks.address.octets();
         assert!(first == 127 && second > 0, "{}", marks.address);
-        let trie =
-            |address: Ipv4Addr| format!("Local:\n     |-- {address}\n        /32 host LOCAL\n");
         assert!(has_address(&trie(marks.address), marks.address));
         let other = Ipv4Addr::new(first, second, third, fourth.wrapping_add(1));
         assert!(!has_address(&trie(other), marks.address));

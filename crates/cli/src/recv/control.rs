@@ -111,9 +111,8 @@ impl Controlled {
     /// # Errors
     /// There is none, or there are several.
     fn session(&self, stream: Option<&str>) -> Result<(&StreamName, &Live), Refused> {
-        let its =
-            |(name, _): &(&StreamName, &Live)| stream.is_none_or(|stream| name.as_str() == stream);
-        let mut its = self.live.iter().filter(its);
+        let mut its = { self.live.iter() }
+            .filter(|(name, _)| stream.is_none_or(|stream| name.as_str() == stream));
         let first = its.next().ok_or_else(|| {
             Refused::Unknown(match stream {
                 Some(stream) => format!("{stream} has no session now"),

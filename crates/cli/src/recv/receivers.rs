@@ -11,7 +11,7 @@ use anabranch_units::Instant;
 use super::stream_counters::SUSPECT_AFTER;
 
 /// Returns a function that takes samples of an output, which it does not keep open.
-pub(super) fn snapshots(
+pub(super) fn sampler(
     name: String,
     stream: Arc<Mutex<String>>,
     receivers: SrtReceivers,

@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::{Arguments, ReceivedStreams};
 use crate::Command;
 use crate::allowed::StreamName;
-use crate::config::{Reload, Reread};
+use crate::config::{Reload, Reread, unchanged};
 
 /// Options that can be changed while the program runs.
 const LIVE: [&str; 6] = [
@@ -49,10 +49,6 @@ impl Reloads {
             native: arguments.sources()?.native,
         })
     }
-}
-
-fn unchanged(error: anyhow::Error) -> Refused {
-    Refused::NotNow(format!("{error:#}; nothing has changed"))
 }
 
 impl ReceivedStreams<'_> {

@@ -92,7 +92,7 @@ impl ReturnPaths {
     ) -> anyhow::Result<()> {
         if let Some(path) = arguments.messages {
             let (lines, return_paths) = (message::lines(path)?, self.clone());
-            let thread = std::thread::Builder::new().name("tally".to_owned());
+            let thread = std::thread::Builder::new().name("messages-out".to_owned());
             thread
                 .spawn(move || {
                     for line in lines {

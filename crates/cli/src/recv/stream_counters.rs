@@ -152,9 +152,9 @@ pub(super) fn snapshots(
 ) -> impl Fn() -> Vec<StreamSnapshot> + Send + 'static + use<> {
     let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
     move || {
-        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
+        let snapshots = receiver.upgrade().map(|receiver| receiver.snapshots());
         let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let native = seen
+        let native = snapshots
             .unwrap_or_default()
             .into_iter()
             .map(|snapshot| StreamSnapshot {

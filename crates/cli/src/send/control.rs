@@ -12,7 +12,7 @@ use anabranch_units::{DataRate, Instant};
 use super::path_manager::PathManager;
 use super::{STREAM, Session};
 use crate::Command;
-use crate::config::Reload;
+use crate::config::{Reload, unchanged};
 use crate::latency::Latency;
 use crate::message;
 use crate::remote_control::{self, Answer, Followed, Request};
@@ -222,13 +222,11 @@ impl Panel<'_> {
 
     /// Reads the file of --config again.
     fn reload(&mut self) -> Result<String, Refused> {
-        let refused =
-            |error: anyhow::Error| Refused::NotNow(format!("{error:#}; nothing has changed"));
-        let reread = self.reload.reread().map_err(refused)?;
+        let reread = self.reload.reread().map_err(unchanged)?;
         let Command::Send(arguments) = &reread.command else {
             return Err(Refused::NotNow("the command is another one".to_owned()));
         };
-        let changes = arguments.paths.changes().map_err(refused)?;
+        let changes = arguments.paths.changes().map_err(unchanged)?;
         let mut live = Vec::new();
         if reread.has_changed("encoder_range")
             && let Some((min, max)) = arguments.encoder.range()

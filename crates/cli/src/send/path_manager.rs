@@ -85,7 +85,7 @@ impl PathManager {
         clock: &Clock,
     ) -> anyhow::Result<Option<PathManager>> {
         let via_set = arguments.via_set()?.limited_to(limit);
-        let mut found = via_set.present_paths()?;
+        let mut found = via_set.named_paths()?;
         if found.is_empty() {
             print::warn(format_args!(
                 "waiting for an interface {}",
@@ -100,7 +100,7 @@ impl PathManager {
             if !stop.wait_until(clock, now + POLL_INTERVAL) {
                 return Ok(None);
             }
-            found = via_set.present_paths()?;
+            found = via_set.named_paths()?;
         }
         let may_count = via_set.has_caps();
         let mut manager = PathManager {
@@ -192,7 +192,7 @@ impl PathManager {
         if now >= self.look_at && self.via_set.may_grow() {
             self.look_at = now + POLL_INTERVAL;
             // Interfaces may change while they are listed; the next check is soon.
-            if let Ok(found) = self.via_set.present_paths() {
+            if let Ok(found) = self.via_set.named_paths() {
                 replaced = self.take_in(now, &found, sender);
             }
         }
@@ -323,12 +323,12 @@ impl PathManager {
     pub(super) fn count(
         &mut self,
         now: Instant,
-        seen: &Snapshot,
+        snapshot: &Snapshot,
         sender: &dyn LiveSender,
         observation: &Observation,
     ) {
         let Some(caps) = &mut self.caps else { return };
-        let cap_events = match caps.update(now, seen) {
+        let cap_events = match caps.update(now, snapshot) {
             Ok(cap_events) => cap_events,
             Err(error) => {
                 if !core::mem::replace(&mut self.has_failed, true) {

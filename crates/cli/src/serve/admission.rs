@@ -16,7 +16,7 @@ use anabranch_units::{Duration, Instant};
 
 use crate::Command;
 use crate::allowed::AllowList;
-use crate::config::Reload;
+use crate::config::{Reload, unchanged};
 use crate::pairing::desk::Desk;
 use crate::recv::keep_out;
 
@@ -164,13 +164,11 @@ impl Admission<'_> {
 
     /// Reads the file of --config again.
     fn reload(&mut self) -> Result<String, Refused> {
-        let refused =
-            |error: anyhow::Error| Refused::NotNow(format!("{error:#}; nothing has changed"));
-        let reread = self.reload.reread().map_err(refused)?;
+        let reread = self.reload.reread().map_err(unchanged)?;
         let Command::Serve(arguments) = &reread.command else {
             return Err(Refused::NotNow("the command is another one".to_owned()));
         };
-        self.allowed = arguments.allowed().map_err(refused)?;
+        self.allowed = arguments.allowed().map_err(unchanged)?;
         self.policy.set_connect(arguments.connect.clone());
         self.set_allowed();
         Ok(self.reload.adopt(reread, &LIVE))

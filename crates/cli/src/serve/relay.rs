@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         stop,
         clock,
     };
-    watch.tend(clock.now());
+    watch.tend_and_report(clock.now());
     watch.run_turns();
     watch.print_state();
     Ok(())
@@ -146,14 +146,14 @@ impl Turns for Watch<'_> {
         if self.stop.is_stopped() {
             return ControlFlow::Break(());
         }
-        self.tend(self.clock.now());
+        self.tend_and_report(self.clock.now());
         ControlFlow::Continue(())
     }
 }
 
 impl Watch<'_> {
     /// Tends the relay, and reports the state of the machine.
-    fn tend(&mut self, now: Instant) {
+    fn tend_and_report(&mut self, now: Instant) {
         self.tend(now);
         let lateness = self.relay.lateness().max(self.stop.lateness(&self.clock));
         self.slowness
@@ -196,8 +196,12 @@ impl Watch<'_> {
     }
 
     /// Prints which receivers have come and gone.
-    fn compare(&mut self, seen: RelaySnapshot) {
-        let now: BTreeMap<_, _> = seen.receivers.iter().map(|one| (one.key, *one)).collect();
+    fn compare(&mut self, snapshot: RelaySnapshot) {
+        let now: BTreeMap<_, _> = snapshot
+            .receivers
+            .iter()
+            .map(|one| (one.key, *one))
+            .collect();
         for (key, receiver) in &now {
             if !self.present.contains_key(key) {
                 let name = self.allowed.name_of(key);

@@ -10,26 +10,26 @@ const MAX_INTERVALS: usize = 600;
 /// Recent intervals, the newest last; at least one when it is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    seen: VecDeque<Status>,
+    statuses: VecDeque<Status>,
 }
 
 impl History {
     pub(crate) fn add(&mut self, status: Status) {
         if self
-            .seen
+            .statuses
             .back()
             .is_some_and(|last| last.unix_time_s == status.unix_time_s)
         {
             return;
         }
-        self.seen.push_back(status);
-        if self.seen.len() > MAX_INTERVALS {
-            self.seen.pop_front();
+        self.statuses.push_back(status);
+        if self.statuses.len() > MAX_INTERVALS {
+            self.statuses.pop_front();
         }
     }
 
     pub(crate) fn last(&self) -> Option<&Status> {
-        self.seen.back()
+        self.statuses.back()
     }
 
     /// Returns a path's values in the last `count` intervals, the newest last; `None` where
@@ -41,8 +41,8 @@ impl History {
         count: usize,
         value: impl Fn(&Path) -> Option<f64>,
     ) -> Vec<Option<f64>> {
-        let skipped = self.seen.len().saturating_sub(count);
-        let values = self.seen.iter().skip(skipped).map(|status| {
+        let skipped = self.statuses.len().saturating_sub(count);
+        let values = self.statuses.iter().skip(skipped).map(|status| {
             let stream = status.streams.iter().find(|of| of.name == stream)?;
             value(stream.paths.get(path)?)
         });

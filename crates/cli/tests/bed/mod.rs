@@ -257,12 +257,12 @@ impl Drop for Running {
     }
 }
 
-/// Polls `look` until it returns a value.
+/// Calls `poll` until it returns a value.
 #[allow(clippy::disallowed_methods, reason = "a real program is waited for")]
-pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(began.elapsed() < PATIENCE, "{what}");

@@ -55,7 +55,7 @@ impl Player {
     }
 
     /// Takes the datagrams that have come.
-    fn look(&mut self) {
+    fn take_all(&mut self) {
         let mut buffer = [0; 1 << 16];
         loop {
             match self.socket.recv(&mut buffer) {
@@ -73,7 +73,7 @@ impl Player {
         while self.bytes.len() < byte_count {
             assert!(began_at.elapsed() < PATIENCE, "{} B", self.bytes.len());
             sleep(PAUSE);
-            self.read_growth();
+            self.take_all();
         }
     }
 }
@@ -90,7 +90,7 @@ fn assert_that_its_beginning_arrives_first(player: &mut Player, mut write: impl 
         write(packet);
         written += packet.len();
         sleep(PAUSE);
-        player.read_growth();
+        player.take_all();
     }
     assert!(
         player.bytes.len() >= 10 * PACKET_LEN && written < picture.len(),

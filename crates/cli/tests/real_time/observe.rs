@@ -228,25 +228,28 @@ fn a_new_session_is_marked_at_both_ends() {
     let streams = of_event(&lines, "stats")
         .into_iter()
         .filter_map(|line| line["streams"].get(0));
-    let seen: Vec<(u64, bool, u64)> = streams
+    let samples: Vec<(u64, bool, u64)> = streams
         .map(|stream| {
             let bytes = stream["counters"]["delivered_bytes"].as_u64().unwrap();
             let session = stream["session"].as_u64().unwrap();
             (session, stream["reset"].as_bool().unwrap(), bytes)
         })
         .collect();
-    let resets: Vec<u64> = seen
+    let resets: Vec<u64> = samples
         .iter()
-        .filter(|seen| seen.1)
-        .map(|seen| seen.0)
+        .filter(|samples| samples.1)
+        .map(|samples| samples.0)
         .collect();
-    assert_eq!(resets, [1, 2], "{seen:?}");
+    assert_eq!(resets, [1, 2], "{samples:?}");
     // Counters only grow between resets, and each decrease is reported as a reset.
-    for pair in seen.windows(2) {
-        assert!(pair[1].1 || pair[1].2 >= pair[0].2, "{seen:?}");
+    for pair in samples.windows(2) {
+        assert!(pair[1].1 || pair[1].2 >= pair[0].2, "{samples:?}");
     }
-    let second = seen.iter().find(|(session, _, _)| *session == 2).unwrap();
-    assert!(second.2 < 25 * 2 * PICTURE_BYTES, "{seen:?}");
+    let second = samples
+        .iter()
+        .find(|(session, _, _)| *session == 2)
+        .unwrap();
+    assert!(second.2 < 25 * 2 * PICTURE_BYTES, "{samples:?}");
 }
 
 #[test]

@@ -384,7 +384,7 @@ mod tests {
         assert!(remote.contains("receiver"), "{remote}");
         let scheduler = mistake(builder().scheduler_named("min-cots"));
         assert!(scheduler.contains("min-cost"), "{scheduler}");
-        let fec = message(builder().fec("no-such").build());
+        let fec = mistake(builder().fec("no-such"));
         assert!(fec.contains("adaptive"), "{fec}");
     }
 

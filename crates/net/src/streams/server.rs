@@ -165,7 +165,8 @@ impl StreamServer {
 
     /// Takes the clients that requested a session since the last call and got none.
     pub fn take_refused_senders(&self) -> Vec<RefusedSender> {
-        self.runtime.with_role(|role, _| role.take_refused_senders())
+        self.runtime
+            .with_role(|role, _| role.take_refused_senders())
     }
 
     /// Returns the delays of the thread that the machine caused, in the worse of the last two

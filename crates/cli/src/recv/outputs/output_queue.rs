@@ -74,8 +74,8 @@ impl Writer {
         let (name, stream) = (name.to_string(), stream.as_str().to_owned());
         let stream = Arc::new(Mutex::new(stream));
         if let Some(receivers) = receivers {
-            let snapshots = receivers::snapshots(name.clone(), Arc::clone(&stream), receivers, *clock);
-            settings.observation.watch_output(snapshots);
+            let sampler = receivers::sampler(name.clone(), Arc::clone(&stream), receivers, *clock);
+            settings.observation.watch_output(sampler);
         }
         Ok(Writer {
             output: RetriedOutput::new(output),

@@ -148,12 +148,17 @@ impl PathManager {
         cap: Option<ByteCount>,
         sender: &Sender,
     ) -> anyhow::Result<()> {
-        let seen = sender.snapshot().paths.get(index).cloned();
+        let snapshot = sender.snapshot().paths.get(index).cloned();
         let caps = match &mut self.caps {
             Some(caps) => caps,
             None => self.caps.insert(Caps::new(self.state.clone())?),
         };
-        caps.set(index, &self.names[index], cap, &seen.unwrap_or_default())?;
+        caps.set(
+            index,
+            &self.names[index],
+            cap,
+            &snapshot.unwrap_or_default(),
+        )?;
         let path = PathId(index as u8);
         sender.set_capped(path, cap.is_some());
         let mut volumes = caps.volumes();

@@ -204,14 +204,13 @@ fn the_studio_answers_with_a_stream_and_messages() {
     recv.wait_for("message: battery low");
     writer.write_all(&feed[1_880..]).unwrap();
     drop(writer);
-    let mut tally = std::fs::File::options()
+    let mut pipe = std::fs::File::options()
         .write(true)
         .open(&messages)
         .unwrap();
-    tally
-        .write_all(b"camera you are on air\nother hello\n* to all\n")
+    pipe.write_all(b"camera you are on air\nother hello\n* to all\n")
         .unwrap();
-    drop(tally);
+    drop(pipe);
     send.wait_for("message: you are on air");
     send.wait_for("message: to all");
     send.finish_well();

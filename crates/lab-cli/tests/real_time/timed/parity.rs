@@ -73,7 +73,7 @@ fn measured(scenario: &Scenario, run: &Run) -> Measured {
         paths[index].counters.received_bytes as f64
     }
 
-    let last = run.looks.last().expect("a sample");
+    let last = run.samples.last().expect("a sample");
     let bytes = received(0, &last.receiver.paths) + received(1, &last.receiver.paths);
     Measured {
         complete: run.in_time_count as f64,
