@@ -227,9 +227,9 @@ impl Sender {
         let Some(running) = self.running.get() else {
             return Statistics::default();
         };
-        let seen = running.carrier.snapshot();
+        let snapshot = running.carrier.snapshot();
         let paths = lock(&self.paths);
-        Statistics::of(&seen, |index| paths.name(index))
+        Statistics::of(&snapshot, |index| paths.name(index))
     }
 
     /// Waits for the next event for `limit` at most, and blocks the thread. Returns `None` if none

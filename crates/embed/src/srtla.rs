@@ -132,12 +132,12 @@ impl SrtlaSender {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         let state = self.shared.lock();
-        let mut seen = state.bond.snapshot();
+        let mut snapshot = state.bond.snapshot();
         if !matches!(state.call, Call::Connected(_)) {
-            seen.connected_at = None;
+            snapshot.connected_at = None;
         }
-        seen.edge.dropped_events = state.dropped_events;
-        seen
+        snapshot.edge.dropped_events = state.dropped_events;
+        snapshot
     }
 
     pub(crate) fn add_path(&self, path: ClientPath) -> Result<(), Error> {

@@ -92,10 +92,10 @@ impl Statistics {
 
     /// Converts a snapshot. `name_of` names this end's paths, and says whether they were removed.
     pub(crate) fn of(
-        seen: &Snapshot,
+        snapshot: &Snapshot,
         name_of: impl Fn(usize) -> Option<(String, bool)>,
     ) -> Statistics {
-        let paths = seen.paths.iter().enumerate().map(|(index, path)| {
+        let paths = snapshot.paths.iter().enumerate().map(|(index, path)| {
             let (view, counted, link) = (&path.view, &path.counters, path.link.as_ref());
             let (name, is_removed) = name_of(index).unwrap_or_else(|| {
                 let of_peer = link.map(|link| link.name.clone());
@@ -129,19 +129,21 @@ impl Statistics {
                 last_error: path.last_error.clone(),
             }
         });
-        let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
+        let since = snapshot
+            .connected_at
+            .map(|at| snapshot.at.saturating_since(at));
         Statistics {
-            connected: seen.connected_at.is_some(),
-            peer: seen.peer.map(|peer| peer.to_string()),
+            connected: snapshot.connected_at.is_some(),
+            peer: snapshot.peer.map(|peer| peer.to_string()),
             session_s: since.unwrap_or_default().as_secs_f64(),
-            latency_s: seen.latency.map(|latency| latency.as_secs_f64()),
-            target_rate_bps: seen.target_bitrate.bits_per_second(),
-            frames_sent: seen.session.frames_sent,
-            frames_late: seen.session.frames_late,
-            frames_acked: seen.session.frames_acked,
-            frames_received: seen.session.frames_received,
-            frames_dropped: seen.session.frames_dropped,
-            dropped_events: seen.edge.dropped_events,
+            latency_s: snapshot.latency.map(|latency| latency.as_secs_f64()),
+            target_rate_bps: snapshot.target_bitrate.bits_per_second(),
+            frames_sent: snapshot.session.frames_sent,
+            frames_late: snapshot.session.frames_late,
+            frames_acked: snapshot.session.frames_acked,
+            frames_received: snapshot.session.frames_received,
+            frames_dropped: snapshot.session.frames_dropped,
+            dropped_events: snapshot.edge.dropped_events,
             paths: paths.collect(),
         }
     }

@@ -132,12 +132,15 @@ fn nothing_is_lost_over_two_paths_of_which_one_fails() {
         .world
         .block_on(async { tokio::join!(sending, receiving) });
     assert_eq!(numbers, (0..150).collect::<Vec<u8>>());
-    let seen = sender.statistics();
-    assert_eq!((seen.frames_sent, seen.frames_acked), (150, 150));
+    let statistics = sender.statistics();
+    assert_eq!(
+        (statistics.frames_sent, statistics.frames_acked),
+        (150, 150)
+    );
     assert!(
-        seen.to_json().contains(r#""name":"wlan0""#),
+        statistics.to_json().contains(r#""name":"wlan0""#),
         "{}",
-        seen.to_json()
+        statistics.to_json()
     );
     let error = sender.send_frame(&[1], None, Importance::Key).unwrap_err();
     assert_eq!(error.code, ErrorCode::Ended, "{error}");

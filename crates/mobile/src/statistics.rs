@@ -53,19 +53,23 @@ pub struct PathStatistics {
 }
 
 impl From<Embedded> for Statistics {
-    fn from(seen: Embedded) -> Self {
+    fn from(statistics: Embedded) -> Self {
         Statistics {
-            connected: seen.connected,
-            peer: seen.peer,
-            session_s: seen.session_s,
-            latency_s: seen.latency_s,
-            target_bps: seen.target_rate_bps,
-            frames_sent: seen.frames_sent,
-            frames_late: seen.frames_late,
-            frames_acked: seen.frames_acked,
-            frames_received: seen.frames_received,
-            frames_dropped: seen.frames_dropped,
-            paths: seen.paths.into_iter().map(PathStatistics::from).collect(),
+            connected: statistics.connected,
+            peer: statistics.peer,
+            session_s: statistics.session_s,
+            latency_s: statistics.latency_s,
+            target_bps: statistics.target_rate_bps,
+            frames_sent: statistics.frames_sent,
+            frames_late: statistics.frames_late,
+            frames_acked: statistics.frames_acked,
+            frames_received: statistics.frames_received,
+            frames_dropped: statistics.frames_dropped,
+            paths: statistics
+                .paths
+                .into_iter()
+                .map(PathStatistics::from)
+                .collect(),
         }
     }
 }

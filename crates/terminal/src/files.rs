@@ -22,8 +22,8 @@ pub fn gaps_path(recording: &Path) -> PathBuf {
 /// Returns the path of a program that is installed.
 pub fn installed(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
-    candidates.find(|candidate| candidate.is_file())
+    let mut files = env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
 }
 
 /// Refusal of a file that cannot be written.

@@ -97,19 +97,19 @@ pub fn align(source: &[Mark], copy: &[Mark]) -> Alignment {
 /// Matches pictures with the same bytes, in the same order. Among several equal pictures of the
 /// source, it picks the one at the right time, judged by the pictures that are unique.
 fn by_content(source: &[Mark], copy: &[Mark]) -> Vec<Option<usize>> {
-    let mut places: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut positions: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (place, mark) in source.iter().enumerate() {
         if let Some(fingerprint) = mark.fingerprint {
-            places.entry(fingerprint).or_default().push(place);
+            positions.entry(fingerprint).or_default().push(place);
         }
     }
-    let places_of = |mark: &Mark| -> &[usize] {
-        let places = mark.fingerprint.and_then(|of| places.get(&of));
-        places.map_or(&[], Vec::as_slice)
+    let positions_of = |mark: &Mark| -> &[usize] {
+        let positions = mark.fingerprint.and_then(|of| positions.get(&of));
+        positions.map_or(&[], Vec::as_slice)
     };
     let alone: Vec<Option<usize>> = copy
         .iter()
-        .map(|mark| match places_of(mark) {
+        .map(|mark| match positions_of(mark) {
             [place] => Some(*place),
             _ => None,
         })
@@ -117,7 +117,7 @@ fn by_content(source: &[Mark], copy: &[Mark]) -> Vec<Option<usize>> {
     let offset = offset_of(source, copy, &alone);
     let mut next = 0;
     let found = copy.iter().map(|mark| {
-        let ahead = places_of(mark).iter().filter(|&&place| place >= next);
+        let ahead = positions_of(mark).iter().filter(|&&place| place >= next);
         let nearest = ahead.min_by_key(|&&place| match (offset, times(&source[place], mark)) {
             (Some(offset), Some((source, copy))) => (source + offset).abs_diff(copy),
             _ => 0,

@@ -55,7 +55,7 @@ struct Both {
     viewer: Rtc,
     next_at: Instant,
     /// Second byte of each picture's slice.
-    seen: Vec<u8>,
+    pictures: Vec<u8>,
     sounds: usize,
 }
 
@@ -76,7 +76,7 @@ impl Both {
             peers: Peers::new(origin),
             viewer,
             next_at: Instant::ZERO,
-            seen: Vec::new(),
+            pictures: Vec::new(),
             sounds: 0,
         }
     }
@@ -147,7 +147,7 @@ impl Both {
                 }
                 Output::Event(Event::MediaData(data)) => match data.params.spec().codec {
                     Codec::Opus => self.sounds += 1,
-                    _ => self.seen.push(last_slice(&data.data)),
+                    _ => self.pictures.push(last_slice(&data.data)),
                 },
                 Output::Event(_) => {}
             }
@@ -185,14 +185,14 @@ fn a_viewer_begins_at_a_key_picture_and_misses_none() {
         both.run(Duration::from_millis(40));
     }
     both.run(Duration::from_secs(1));
-    assert_eq!(both.seen, (5..20).collect::<Vec<u8>>());
+    assert_eq!(both.pictures, (5..20).collect::<Vec<u8>>());
     both.peers.await_key("van");
     for number in 21..27 {
         both.peers.write(both.now, "van", &picture(number));
         both.run(Duration::from_millis(40));
     }
     both.run(Duration::from_secs(1));
-    assert_eq!(both.seen[15..], [25, 26]);
+    assert_eq!(both.pictures[15..], [25, 26]);
 }
 
 #[test]
