@@ -2,14 +2,14 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `gate.rs` | the socket: callers of SRT, or links of SRTLA and their groups |
+//! | `caller_socket.rs` | the socket: callers of SRT, or links of SRTLA and their groups |
 //! | `admission.rs` | rules for callers, and places that are free |
 //! | `live.rs` | a connection: its pictures, links and events |
 //! | `links.rs` | the links of a connection by their numbers |
 //! | `session.rs` | the reader's side of a connection |
 
 mod admission;
-mod gate;
+mod caller_socket;
 mod links;
 mod live;
 mod session;
@@ -32,7 +32,7 @@ use crate::receiver_event::ReceiverEvent;
 use crate::statistics::Statistics;
 
 pub(crate) use admission::Admission;
-use gate::Gate;
+use caller_socket::CallerSocket;
 use live::{Live, Opened};
 pub(crate) use session::SrtSession;
 
@@ -78,7 +78,7 @@ struct Shared(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    gate: Gate,
+    socket: CallerSocket,
     listener: Listener,
     admission: Admission,
     clock: Clock,
@@ -100,13 +100,13 @@ impl SrtReceiver {
         let surroundings = Surroundings::of(&setup.network, Clock::start());
         let clock = *surroundings.clock();
         let entropy = Entropy::new(&surroundings.random_bytes().map_err(system)?);
-        let gate = Gate::open(setup.protocol, setup.listen, &surroundings)
+        let socket = CallerSocket::open(setup.protocol, setup.listen, &surroundings)
             .map_err(|error| cannot_listen(setup.listen, &error))?;
-        let local_address = gate.local_address().map_err(system)?;
+        let local_address = socket.local_address().map_err(system)?;
         let (begun_sender, begun) = flume::unbounded();
         let (event_sender, events) = flume::unbounded();
         let shared = Shared(Arc::new(Mutex::new(State {
-            gate,
+            socket,
             listener: Listener::new(clock.now(), entropy),
             admission: setup.admission,
             clock,
@@ -228,7 +228,7 @@ impl Work for Shared {
     }
 
     fn sockets(&self) -> Vec<PlainSocket> {
-        vec![self.lock().gate.socket()]
+        vec![self.lock().socket.socket()]
     }
 }
 
@@ -236,7 +236,7 @@ impl State {
     fn read(&mut self, now: Instant) {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];
         let mut budget = AT_ONCE;
-        while let Some(arrival) = self.gate.read(now, &mut buffer, &mut budget) {
+        while let Some(arrival) = self.socket.read(now, &mut buffer, &mut budget) {
             let State {
                 listener,
                 admission,
@@ -274,7 +274,7 @@ impl State {
 
     fn write(&mut self, now: Instant) {
         while let Some((to, packet)) = self.listener.poll_transmit(now) {
-            self.gate.send(now, to, &packet);
+            self.socket.send(now, to, &packet);
         }
     }
 
@@ -300,7 +300,7 @@ impl State {
         }
         let name = match stream {
             Some(stream) => stream.to_owned(),
-            None => self.gate.origin_of(request.caller).to_string(),
+            None => self.socket.origin_of(request.caller).to_string(),
         };
         let names = (stream.map(str::to_owned), name);
         let number = self.session_count;
@@ -317,7 +317,7 @@ impl State {
     fn on_refused(&mut self, request: &Request, rejection: Rejection) {
         let event = Event::SenderRefused {
             reason: rejection.to_string(),
-            from: self.gate.origin_of(request.caller).to_string(),
+            from: self.socket.origin_of(request.caller).to_string(),
         };
         self.emit(ReceiverEvent {
             event,
@@ -363,13 +363,13 @@ impl State {
         for (id, live) in &mut self.lives {
             let connection = self.listener.connection(*id).map(|its| &*its);
             if let Some(connection) = connection {
-                let links = self.gate.links(live.caller(), connection);
+                let links = self.socket.links(live.caller(), connection);
                 events.extend(live.report(now, &links));
             }
         }
         events.into_iter().for_each(|event| self.emit(event));
         let lives = &self.lives;
-        self.gate.tend(now, |caller| {
+        self.socket.tend(now, |caller| {
             lives.values().any(|live| live.caller() == *caller)
         });
     }

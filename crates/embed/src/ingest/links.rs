@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anabranch_core::PathState;
 use anabranch_units::{Duration, Instant};
 
-use super::gate::SeenLink;
+use super::caller_socket::LinkSample;
 use crate::event::Event;
 use crate::statistics::{PathStatistics, state_name};
 
@@ -18,13 +18,13 @@ pub(super) struct LinkBook(Vec<Entry>);
 
 #[derive(Debug)]
 struct Entry {
-    link: SeenLink,
+    link: LinkSample,
     state: PathState,
 }
 
 impl LinkBook {
     /// Takes the present links. Returns the changes as events.
-    pub(super) fn update(&mut self, now: Instant, present: &[SeenLink]) -> Vec<Event> {
+    pub(super) fn update(&mut self, now: Instant, present: &[LinkSample]) -> Vec<Event> {
         let mut events = Vec::new();
         for (number, entry) in self.0.iter_mut().enumerate() {
             let mut its = present
@@ -94,7 +94,7 @@ impl LinkBook {
     }
 }
 
-fn state_of(link: &SeenLink, now: Instant) -> PathState {
+fn state_of(link: &LinkSample, now: Instant) -> PathState {
     if now.saturating_since(link.heard_at) < OUT_AFTER {
         PathState::Active
     } else {
@@ -114,8 +114,8 @@ fn path_state(path: usize, address: SocketAddr, state: PathState) -> Event {
 mod tests {
     use super::*;
 
-    fn link(last: u8, heard_at: u64) -> SeenLink {
-        SeenLink {
+    fn link(last: u8, heard_at: u64) -> LinkSample {
+        LinkSample {
             address: ([192, 0, 2, last], 9).into(),
             bytes: 1_000,
             heard_at: Instant::from_secs(heard_at),
@@ -123,7 +123,11 @@ mod tests {
         }
     }
 
-    fn changes(book: &mut LinkBook, now: u64, present: &[SeenLink]) -> Vec<(usize, &'static str)> {
+    fn changes(
+        book: &mut LinkBook,
+        now: u64,
+        present: &[LinkSample],
+    ) -> Vec<(usize, &'static str)> {
         let events = book.update(Instant::from_secs(now), present);
         let shown = events.into_iter().map(|event| match event {
             Event::PathState { path, state, .. } => (path, state),

@@ -9,7 +9,7 @@ use anabranch_srt::{ConnectionId, Delivered, Statistics as SrtStatistics};
 use anabranch_units::Instant;
 use anabranch_video::mpeg_ts::TransportUnit;
 
-use super::gate::SeenLink;
+use super::caller_socket::LinkSample;
 use super::links::LinkBook;
 use crate::event::Event;
 use crate::receiver_event::ReceiverEvent;
@@ -183,7 +183,7 @@ impl Live {
     }
 
     /// Takes the present links. Returns the changes as events.
-    pub(super) fn report(&mut self, now: Instant, links: &[SeenLink]) -> Vec<ReceiverEvent> {
+    pub(super) fn report(&mut self, now: Instant, links: &[LinkSample]) -> Vec<ReceiverEvent> {
         let changes = self.links.update(now, links);
         changes.into_iter().map(|event| self.event(event)).collect()
     }

@@ -31,7 +31,7 @@ pub(super) struct FromCaller {
 
 /// A link as it is now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SeenLink {
+pub(super) struct LinkSample {
     pub(super) address: SocketAddr,
     /// Bytes of SRT that it brought.
     pub(super) bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct SeenLink {
 
 /// The receiver's socket.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct CallerSocket {
     socket: PlainSocket,
     /// This machine's address that each sender has sent to, if the machine has several.
     locals: BTreeMap<SocketAddr, IpAddr>,
@@ -58,7 +58,7 @@ struct Relay {
     tick_at: Instant,
 }
 
-impl Gate {
+impl CallerSocket {
     /// Opens the socket.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Gate {
         protocol: IngestProtocol,
         listen: SocketAddr,
         surroundings: &Surroundings,
-    ) -> io::Result<Gate> {
+    ) -> io::Result<CallerSocket> {
         let socket = PlainSocket::listen(surroundings, listen)?;
         let relay = match protocol {
             IngestProtocol::Srt => None,
@@ -79,7 +79,7 @@ impl Gate {
                 tick_at: surroundings.clock().now(),
             }),
         };
-        Ok(Gate {
+        Ok(CallerSocket {
             socket,
             locals: BTreeMap::new(),
             relay,
@@ -166,10 +166,10 @@ impl Gate {
     }
 
     /// Returns the links of a caller.
-    pub(super) fn links(&self, caller: SocketAddr, connection: &Connection) -> Vec<SeenLink> {
+    pub(super) fn links(&self, caller: SocketAddr, connection: &Connection) -> Vec<LinkSample> {
         let Some(relay) = &self.relay else {
             let statistics = connection.statistics();
-            return vec![SeenLink {
+            return vec![LinkSample {
                 address: caller,
                 bytes: statistics.received_bytes,
                 heard_at: connection.heard_at(),
@@ -182,7 +182,7 @@ impl Gate {
         let links = relay.receiver.group_links(*group);
         links
             .filter(|(link, _)| link.was_accepted)
-            .map(|(link, heard_at)| SeenLink {
+            .map(|(link, heard_at)| LinkSample {
                 address: link.address,
                 bytes: link.bytes,
                 heard_at,
