@@ -41,7 +41,6 @@ const DESCRIPTION: &str = "anabranch";
 struct Router {
     address: Ipv4Addr,
     local: Ipv4Addr,
-    ssdp: SocketAddr,
 }
 
 /// A port that the router has opened.
@@ -173,11 +172,7 @@ impl Router {
         let address =
             default_gateway(&text).context("this machine has no default route of IPv4")?;
         match outward() {
-            Some(IpAddr::V4(local)) => Ok(Router {
-                address,
-                local,
-                ssdp: SSDP,
-            }),
+            Some(IpAddr::V4(local)) => Ok(Router { address, local }),
             _ => bail!("this machine has no address of IPv4"),
         }
     }
@@ -258,7 +253,7 @@ impl Opened {
     fn by_upnp(router: Router, port: u16) -> anyhow::Result<(Opened, SocketAddr)> {
         let mut options = SearchOptions::default();
         options.bind_addr = SocketAddr::new(router.local.into(), 0);
-        options.broadcast_address = router.ssdp;
+        options.broadcast_address = SSDP;
         options.timeout = Some(SEARCH);
         options.single_search_timeout = Some(SEARCH);
         let gateway = search_gateway(options)?;

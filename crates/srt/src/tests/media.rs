@@ -157,7 +157,7 @@ fn run(seed: u64) -> (Plan, World, [Outcome; 2], [Statistics; 2]) {
 
 #[test]
 fn media_arrive_whole_in_order_and_in_time_over_any_network() {
-    let mut missing = 0;
+    let (mut missing, mut useless) = (0, 0);
     for seed in 0..SEEDS {
         let (plan, _, [arrived, back], [calling, listening]) = run(seed);
         assert_eq!(
@@ -166,6 +166,8 @@ fn media_arrive_whole_in_order_and_in_time_over_any_network() {
             "seed {seed}"
         );
         missing += arrived.dropped;
+        useless += listening.useless_packets;
+        assert_eq!(listening.refused_packets, 0, "seed {seed}");
         assert_eq!(back.delivered > 0, plan.both_ways, "seed {seed}");
         assert_eq!(listening.received_packets, arrived.delivered, "seed {seed}");
         assert_eq!(listening.dropped_packets, arrived.dropped, "seed {seed}");
@@ -182,6 +184,7 @@ fn media_arrive_whole_in_order_and_in_time_over_any_network() {
         let most = least + plan.effects.jitter * 2 + Duration::from_millis(5);
         assert!(rtt >= least && rtt <= most, "seed {seed}: {rtt}");
     }
+    assert!(useless > 0, "networks duplicate packets");
     // One loss in 17, and five or more in a row of the same packet: one in a million.
     assert!(missing <= 5, "{missing} of {} are missing", SEEDS * 1_500);
 }
