@@ -7,6 +7,7 @@ mod cargo_tools;
 mod code_lines;
 mod decisions;
 mod dialect;
+mod fields;
 mod libraries;
 mod links;
 #[cfg(all(feature = "codec", feature = "emulate"))]

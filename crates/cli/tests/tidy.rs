@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::arrows::{Crate, arrows_up, circles};
 use crate::code_lines::code_lines;
+use crate::fields::Fields;
 
 const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 100;
@@ -290,6 +291,17 @@ fn files_of_no_crate_use_one_another_in_a_circle() {
             panic!("{name}: files that use one another, and the uses: {uses:#?}");
         }
     }
+}
+
+/// A field without readers is dead, and one without a second value is a constant or a fault.
+#[test]
+fn every_field_is_read_and_set_somewhere() {
+    let mut fields = Fields::default();
+    for (_, text) in files("crates", ".rs") {
+        fields.add(&text);
+    }
+    assert_eq!(fields.unread(), [""; 0], "no code reads them");
+    assert_eq!(fields.unset(), [""; 0], "they keep one constant");
 }
 
 #[test]
