@@ -18,7 +18,7 @@ srtla_comes_in_by_two_links() {
     await sender 5 "2 links have registered" || return 1
     # Longer than the outage of a link.
     camera 8 mpegts "srt://127.0.0.1:17211?pkt_size=1316&latency=300000" || return 1
-    await recv 2 "link 127.0.0.3:.* is there" || return 1
+    await recv 2 "link 127.0.0.3:.* is present" || return 1
     await sender 1 "each link is acknowledged" || return 1
     await_top 17212 2 "by srtla, carries video" "from 127.0.0.2:" "from 127.0.0.3:" "heard last" ||
         return 1
@@ -40,7 +40,7 @@ srtla_goes_on_when_its_receiver_is_back() {
     sleep 1
     start second "$program" recv --listen "$listen" "$folder/second.ts"
     await send 5 "does not know this sender any more" || return 1
-    await second 6 "link 127.0.0.[23]:.* is there" || return 1
+    await second 6 "link 127.0.0.[23]:.* is present" || return 1
     await send 20 "session of" || return 1
     rests "$folder/second.ts"
     ends "${processes[2]}" second && has_pictures "$folder/second.ts" 80
